@@ -1,0 +1,77 @@
+//! Description: what one variant of a unit is, object by object, and the bytes it travels as.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::digest::Digest;
+use crate::name::ObjectKey;
+
+/// One variant of a unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// Sorted by key, each key once.
+    pub objects: Vec<DescribedObject>,
+    /// Over the objects' content; provenance is no part of it.
+    pub digest: Digest,
+}
+
+/// One object after overrides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DescribedObject {
+    /// Which object.
+    pub key: ObjectKey,
+    /// What it says.
+    pub content: Content,
+    /// Which override set which field; sorted by field, the last writer of each.
+    pub provenance: Vec<Provenance>,
+}
+
+/// What an object says, as it travels and is digested.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", untagged)]
+pub enum Content {
+    /// A document in plain text.
+    Plain {
+        /// The whole object.
+        object: Arc<Value>,
+    },
+    /// An encrypted document: its original text, and overrides to apply after decryption.
+    Encrypted {
+        /// The document as it stands in source.
+        original: Arc<str>,
+        /// Steps in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        overrides: Vec<CarriedStep>,
+    },
+}
+
+/// An override step on an encrypted document, carried along.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CarriedStep {
+    /// `JSONPatch`, `MergePatch`, `FieldJSONPatch` or `FieldMergePatch`.
+    #[serde(rename = "type")]
+    pub step_type: String,
+    /// The patch, parsed.
+    pub value: Value,
+    /// Field path of a Field patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_path: Option<String>,
+    /// `YAML` or `JSON`, of a Field patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_format: Option<String>,
+}
+
+/// Which override set a field.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Provenance {
+    /// JSON pointer in the object.
+    pub field: String,
+    /// The override's label.
+    pub by: String,
+    /// Its file and line, `path:line`.
+    pub at: String,
+}

@@ -1,0 +1,105 @@
+//! What [`crate::load`] finds in a revision: clusters, units with their Bases, overrides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::digest::Digest;
+use crate::finding::Finding;
+use crate::model::{Cluster, FleetSpec, Override, Subscription};
+use crate::name::{ClusterName, ObjectKey, Revision, UnitKey};
+
+/// A loaded revision.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    /// The commit it was loaded from.
+    pub revision: Revision,
+    /// `fleet.yaml`, or its defaults.
+    pub spec: FleetSpec,
+    /// Every cluster that is registered.
+    pub clusters: BTreeMap<ClusterName, Cluster>,
+    /// Every unit, with its Base.
+    pub units: BTreeMap<UnitKey, Unit>,
+    /// Every override in the order in which they apply: Globalizations by (priority, namespace/name),
+    /// then Localizations likewise. Which clusters and feeds each one meets is [`crate::localize`]'s
+    /// matter.
+    pub overrides: Vec<Arc<Override>>,
+    /// Paths that could not be read, sorted. The shell looks for what they said before, and loads again.
+    pub unreadable: Vec<Arc<str>>,
+}
+
+/// A Subscription with what its feeds selected.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// The declaration.
+    pub subscription: Arc<Subscription>,
+    /// What its feeds selected, before overrides.
+    pub base: Arc<Base>,
+    /// Errors that hold the whole unit, on every cluster. Not empty: the unit keeps what is published.
+    /// They stand in load's findings too.
+    pub blocked: Vec<Finding>,
+}
+
+/// A unit's objects before overrides.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// In feed order, then by (path, document), each object once.
+    pub objects: Vec<Arc<ManifestObject>>,
+    /// Over the objects' digests, in order.
+    pub digest: Digest,
+}
+
+/// One object as a manifest declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManifestObject {
+    /// Which object.
+    pub key: ObjectKey,
+    /// `apiVersion`, whole.
+    pub api_version: String,
+    /// File it stands in.
+    pub file: Arc<str>,
+    /// Line of its document's first key, from 1.
+    pub line: u32,
+    /// The parsed object. For an encrypted document: what can be read of it (kind, name, labels).
+    pub value: Arc<Value>,
+    /// The document's own text where it is encrypted (SOPS): these bytes travel, never `value`.
+    pub original: Option<Arc<str>>,
+    /// Over canonical `value`, or over `original` where there is one.
+    pub digest: Digest,
+}
+
+impl Base {
+    /// A Base over these objects, in this order.
+    pub fn new(objects: Vec<Arc<ManifestObject>>) -> Self {
+        let mut bytes = Vec::with_capacity(objects.len() * 32);
+        for object in &objects {
+            bytes.extend_from_slice(object.digest.as_bytes());
+        }
+        Self {
+            objects,
+            digest: Digest::of_bytes(&bytes),
+        }
+    }
+
+    /// A Base without objects.
+    pub fn empty() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl ManifestObject {
+    /// Whether the document is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.original.is_some()
+    }
+
+    /// `metadata.labels` as text pairs; values that are not strings are left out.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let labels = self.value.pointer("/metadata/labels").and_then(Value::as_object);
+        let pairs = labels.into_iter().flatten();
+        pairs
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect()
+    }
+}

@@ -1,0 +1,37 @@
+//! The pure core of Flotilla: what a fleet repository says at one revision goes in, a plan comes out.
+//!
+//! Nothing here reads a clock, a disk, the environment or a map's random order: time is a field of
+//! [`Snapshot`], files arrive as a [`SourceTree`]. What a shell does with a [`Plan`] (commits, streams,
+//! API requests) is deliberately not here.
+//!
+//! The rooms in reading order: [`load`] → [`schedule`] → [`localize`] → [`describe`] → [`plan`], which
+//! composes them, and [`release`], which says who is told what next. [`layout`] is the form of a plan as
+//! files of a commit.
+#![warn(missing_docs)]
+
+pub mod describe;
+pub mod digest;
+pub mod finding;
+pub mod fleet;
+pub mod layout;
+pub mod limits;
+pub mod load;
+pub mod localize;
+pub mod model;
+pub mod name;
+pub mod plan;
+pub mod policy;
+pub mod published;
+pub mod release;
+pub mod schedule;
+pub mod selector;
+pub mod tree;
+pub mod yaml;
+
+pub use digest::Digest;
+pub use finding::{Finding, Severity};
+pub use fleet::{Base, Fleet, ManifestObject, Unit};
+pub use name::{ClusterName, ObjectKey, Revision, UnitKey, VariantName};
+pub use plan::{Memo, Plan, Snapshot};
+pub use published::{Published, UnitPlacement};
+pub use tree::{Previous, SourceTree};

@@ -1,0 +1,20 @@
+//! Every limit of this crate, with its number and reason.
+
+/// Bytes of one source file. etcd refuses objects above 1.5 MiB, so 8 MiB is many large objects in one
+/// file and still parses in about a second.
+pub const FILE_BYTES_MAX: usize = 8 << 20;
+
+/// Nesting of one document. Kubernetes' own objects stay below 30 levels; CRD schemas reach 40.
+pub const DEPTH_MAX: usize = 64;
+
+/// Documents in one revision, all files together: a fleet of 1,000 units with 100 objects each.
+pub const DOCUMENTS_MAX: usize = 100_000;
+
+/// Operations of one JSON patch, as upstream has it.
+pub const PATCH_OPERATIONS_MAX: usize = 10_000;
+
+/// Findings kept for one file: beyond it one more line says how many were left out.
+pub const FINDINGS_PER_FILE_MAX: usize = 20;
+
+/// Characters of one message, so that a broken file cannot fill a status.
+pub const MESSAGE_CHARS_MAX: usize = 1_024;

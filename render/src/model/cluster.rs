@@ -1,0 +1,69 @@
+//! ManagedCluster: a cluster's file is its registration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::ClusterName;
+
+/// A registered cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// `metadata.name`.
+    pub name: ClusterName,
+    /// The namespace its Localizations stand in: `metadata.namespace`, else the name.
+    pub namespace: String,
+    /// Labels as declared, and `clusters.clusternet.io/cluster-id` and `cluster-name` on every cluster.
+    pub labels: BTreeMap<String, String>,
+    /// `spec.clusterId`; empty when the file gives none, and the label then is the name.
+    pub cluster_id: String,
+    /// `spec.taints`.
+    pub taints: Vec<Taint>,
+    /// Who applies, and what the hub may reach.
+    pub sync_mode: SyncMode,
+    /// `spec.publicKeys`: Ed25519 keys as written (`ed25519:<base64>`), checked at load.
+    pub public_keys: Vec<String>,
+    /// `spec.kubeconfigContext`: a context of the hub's `--kubeconfig`, for a cluster without an agent.
+    pub kubeconfig_context: Option<String>,
+    /// File and line of the declaration.
+    pub file: Arc<str>,
+    /// See `file`.
+    pub line: u32,
+}
+
+/// Who applies, and what the hub may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum SyncMode {
+    /// The agent applies; reads are proxied through the tunnel.
+    #[default]
+    Dual,
+    /// The agent applies; the hub may open no stream to the API server.
+    Pull,
+    /// The hub's applier works through the tunnel, or by kubeconfig.
+    Push,
+}
+
+/// A taint, as Kubernetes has it on nodes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value; may be empty.
+    #[serde(default)]
+    pub value: String,
+    /// Effect.
+    pub effect: TaintEffect,
+}
+
+/// What an untolerated taint does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TaintEffect {
+    /// Nothing new is placed there; what is placed stays.
+    NoSchedule,
+    /// Placed there only when nothing else fits.
+    PreferNoSchedule,
+    /// As NoSchedule; what is placed there leaves.
+    NoExecute,
+}

@@ -1,0 +1,71 @@
+//! `fleet.yaml`: how this repository wants to be treated.
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::Revision;
+
+/// The spec of kind Fleet. A repository without the file has the defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FleetSpec {
+    /// Whether a rendered decision needs a person's merge. Read from the revision accepted before.
+    pub approval: Approval,
+    /// Where Bases and Descriptions go.
+    pub render: RenderSpec,
+    /// What happens to a Secret whose values stand in plain text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plaintext_secrets: Option<PlaintextSecrets>,
+    /// The root commit of released that agents may change over to, after its history was lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<Revision>,
+}
+
+/// `spec.render` of Fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RenderSpec {
+    /// Commits or objects.
+    pub mode: RenderMode,
+}
+
+/// Who moves `rendered`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Approval {
+    /// The hub, at once.
+    #[default]
+    None,
+    /// A person, by merging the hub's proposal branch.
+    Required,
+}
+
+/// Where Bases and Descriptions go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RenderMode {
+    /// Commits on `rendered` alone.
+    #[default]
+    Commits,
+    /// Commits, and objects in a hub cluster.
+    Objects,
+}
+
+/// What happens to a Secret whose values stand in plain text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PlaintextSecrets {
+    /// An Error: the unit keeps what it had. The default where decisions are commits.
+    Refuse,
+    /// A Warning.
+    Warn,
+}
+
+impl FleetSpec {
+    /// The policy in force: what the file says, else the mode's default.
+    pub fn plaintext_secrets(&self) -> PlaintextSecrets {
+        self.plaintext_secrets.unwrap_or(match self.render.mode {
+            RenderMode::Commits => PlaintextSecrets::Refuse,
+            RenderMode::Objects => PlaintextSecrets::Warn,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Localization and Globalization: what differs from the Base, and where.
+
+use std::sync::Arc;
+
+use crate::digest::Digest;
+use crate::selector::LabelSelector;
+
+/// A Localization or Globalization.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Override {
+    /// Which of the two, with its scope.
+    pub kind: OverrideKind,
+    /// `metadata.namespace`; empty for a Globalization.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// 0 to 1000, 500 by default; later (higher) wins.
+    pub priority: i32,
+    /// The one object it changes.
+    pub feed: OverrideFeed,
+    /// In list order.
+    pub steps: Vec<OverrideStep>,
+    /// Over kind, namespace, name, priority, feed, scope and steps: equal digests, equal effect.
+    pub digest: Digest,
+    /// File and line of the declaration.
+    pub file: Arc<str>,
+    /// See `file`.
+    pub line: u32,
+}
+
+/// Which clusters an override meets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OverrideKind {
+    /// The clusters whose namespace is the override's namespace.
+    Localization,
+    /// Every cluster that matches; all of them without a selector.
+    Globalization {
+        /// `spec.clusterAffinity`.
+        cluster_affinity: Option<LabelSelector>,
+    },
+}
+
+/// The object an override changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverrideFeed {
+    /// `apiVersion`, whole; only the group decides.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty matches any.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// One step of an override.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverrideStep {
+    /// `name`, for messages; may be empty.
+    pub name: String,
+    /// How `value` is meant.
+    pub step_type: OverrideStepType,
+    /// Whether it changes the HelmChart object rather than its values; for [`OverrideStepType::Helm`].
+    pub override_chart: bool,
+    /// YAML or JSON text, as written. Blank: the step does nothing.
+    pub value: String,
+    /// Line of the step, from 1.
+    pub line: u32,
+}
+
+/// How a step's value is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OverrideStepType {
+    /// Helm values: maps merge, everything else is replaced, null removes.
+    Helm,
+    /// RFC 6902.
+    JsonPatch,
+    /// RFC 7386.
+    MergePatch,
+    /// RFC 6902 on the text inside one string field.
+    FieldJsonPatch {
+        /// JSON pointer of the field.
+        field_path: String,
+        /// What the text is.
+        format: FieldFormat,
+    },
+    /// RFC 7386 on the text inside one string field.
+    FieldMergePatch {
+        /// JSON pointer of the field.
+        field_path: String,
+        /// What the text is.
+        format: FieldFormat,
+    },
+}
+
+/// What the text inside a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldFormat {
+    /// YAML.
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+impl Override {
+    /// `Localization namespace/name` or `Globalization name`, for messages and reasons.
+    pub fn label(&self) -> String {
+        match self.kind {
+            OverrideKind::Localization => format!("Localization {}/{}", self.namespace, self.name),
+            OverrideKind::Globalization { .. } => format!("Globalization {}", self.name),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Subscription: which feeds go to which clusters, and how they are shared out.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::TaintEffect;
+use crate::name::UnitKey;
+use crate::selector::LabelSelector;
+
+/// A Subscription, from our group or Clusternet's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subscription {
+    /// Namespace and name.
+    pub key: UnitKey,
+    /// How replicas are shared out.
+    pub scheduling: Scheduling,
+    /// A cluster is a candidate when any of them matches.
+    pub subscribers: Vec<Subscriber>,
+    /// `spec.clusterTolerations`.
+    pub tolerations: Vec<Toleration>,
+    /// What is delivered, in this order.
+    pub feeds: Vec<Feed>,
+    /// File and line of the declaration.
+    pub file: Arc<str>,
+    /// See `file`.
+    pub line: u32,
+}
+
+/// How replicas are shared out over the chosen clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// Every cluster gets the whole.
+    Replication,
+    /// Replicas are divided.
+    Dividing(Dividing),
+}
+
+/// How replicas are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dividing {
+    /// By the subscribers' weights.
+    Static,
+}
+
+/// One cluster selector with its weight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subscriber {
+    /// `clusterAffinity`; `None` (null) matches nothing, an empty one matches all.
+    pub cluster_affinity: Option<LabelSelector>,
+    /// `weight` where one is written; for static dividing.
+    pub weight: Option<u32>,
+}
+
+/// A toleration, as Kubernetes has it on pods.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Toleration {
+    /// Key; empty with `Exists` tolerates everything.
+    #[serde(default)]
+    pub key: String,
+    /// `Equal` (default) or `Exists`, checked at load.
+    #[serde(default)]
+    pub operator: Option<String>,
+    /// Value for `Equal`.
+    #[serde(default)]
+    pub value: String,
+    /// Effect; none matches every effect.
+    #[serde(default)]
+    pub effect: Option<TaintEffect>,
+    /// Seconds before NoExecute acts. Read; waiting belongs to failover.
+    #[serde(default)]
+    pub toleration_seconds: Option<i64>,
+}
+
+/// What a unit subscribes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Feed {
+    /// One object (or HelmChart), by name.
+    Object {
+        /// `apiVersion`, whole.
+        api_version: String,
+        /// Kind.
+        kind: String,
+        /// Namespace; empty matches any, and two that match are an Error.
+        namespace: String,
+        /// Name.
+        name: String,
+    },
+    /// Every object of the files that match.
+    Path {
+        /// A path or glob from the root of the repository.
+        path: String,
+        /// Globs from the root that are left out.
+        exclude: Vec<String>,
+    },
+    /// Every object outside our own kinds whose labels match.
+    Selector {
+        /// Must not be empty.
+        selector: LabelSelector,
+        /// `kind` to narrow it; empty: any.
+        kind: String,
+        /// `apiVersion` to narrow it; empty: any.
+        api_version: String,
+        /// `namespace` to narrow it; empty: any.
+        namespace: String,
+    },
+}

@@ -1,0 +1,266 @@
+//! Names with rules, parsed once at the door.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A name that breaks its rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {text:?} is not valid: {rule}")]
+pub struct InvalidName {
+    what: &'static str,
+    text: String,
+    rule: &'static str,
+}
+
+fn is_dns_label(text: &str, chars_max: usize) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty()
+        && text.len() <= chars_max
+        && text.chars().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(|label| is_dns_label(label, 253))
+}
+
+macro_rules! text_name {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Parses the text, or says which rule it breaks.
+            pub fn parse(text: impl Into<String>) -> Result<Self, InvalidName> {
+                let text = text.into();
+                let check: fn(&str) -> bool = $check;
+                if check(&text) {
+                    Ok(Self(text))
+                } else {
+                    Err(InvalidName { what: $what, text, rule: $rule })
+                }
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidName;
+            fn from_str(text: &str) -> Result<Self, InvalidName> {
+                Self::parse(text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::parse(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+text_name! {
+    /// The name of a cluster: a DNS label of at most 63 characters, so that it can be a label value, a
+    /// namespace and a host name.
+    ClusterName,
+    "cluster name",
+    "lower-case letters, digits and '-', at most 63, not starting or ending with '-'",
+    |text| is_dns_label(text, 63)
+}
+
+text_name! {
+    /// A Git commit id: 40 (SHA-1) or 64 (SHA-256) lower-case hex digits.
+    Revision,
+    "revision",
+    "40 or 64 lower-case hex digits",
+    |text| matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+text_name! {
+    /// The name of a variant's folder: `default`, or 8 hex digits made from the names of its overrides,
+    /// with a suffix `-held-<8 hex>` where an older content had to be kept beside a newer one.
+    VariantName,
+    "variant name",
+    "letters, digits and '-'",
+    |text| !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+impl VariantName {
+    /// The variant without overrides.
+    pub fn default_variant() -> Self {
+        Self("default".to_owned())
+    }
+}
+
+/// A unit: the Subscription's namespace and name. Written `namespace/name`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnitKey {
+    namespace: String,
+    name: String,
+}
+
+impl UnitKey {
+    /// Parses both parts by Kubernetes' rules for namespaces and object names.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Result<Self, InvalidName> {
+        let (namespace, name) = (namespace.into(), name.into());
+        if !is_dns_label(&namespace, 63) {
+            return Err(InvalidName {
+                what: "namespace",
+                text: namespace,
+                rule: "a DNS label of at most 63 characters",
+            });
+        }
+        if !is_dns_subdomain(&name) {
+            return Err(InvalidName {
+                what: "subscription name",
+                text: name,
+                rule: "a DNS name of at most 253 characters",
+            });
+        }
+        Ok(Self { namespace, name })
+    }
+
+    /// The Subscription's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The Subscription's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for UnitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Debug for UnitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl FromStr for UnitKey {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        match text.split_once('/') {
+            Some((namespace, name)) => Self::new(namespace, name),
+            None => Err(InvalidName {
+                what: "unit",
+                text: text.to_owned(),
+                rule: "namespace/name",
+            }),
+        }
+    }
+}
+
+impl Serialize for UnitKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for UnitKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// Which object: group, kind, namespace and name, without the version, since one object answers under
+/// every served version. Written `group/Kind/namespace/name`, both `group` and `namespace` possibly empty.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ObjectKey {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind, as written in the manifest.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects and where the manifest names none.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The key of an object whose `apiVersion` is given whole (`apps/v1`, `v1`).
+    pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Self {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
+    }
+}
+
+impl FromStr for ObjectKey {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let mut parts = text.splitn(4, '/');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(group), Some(kind), Some(namespace), Some(name)) if !kind.is_empty() && !name.is_empty() => {
+                Ok(Self {
+                    group: group.to_owned(),
+                    kind: kind.to_owned(),
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                })
+            }
+            _ => Err(InvalidName {
+                what: "object key",
+                text: text.to_owned(),
+                rule: "group/Kind/namespace/name",
+            }),
+        }
+    }
+}
+
+impl Serialize for ObjectKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ObjectKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
