@@ -1,1 +1,16 @@
-//! Door.
+//! The shell of Flotilla: `hub` (Git → deliveries → tunnel) and `agent` (delivery → objects).
+//!
+//! Both share what stands beside them here and never use each other: [`wire`] (what they say),
+//! [`apply`] (the applier that each of them runs), [`fault`], [`telemetry`] and [`limits`]. Decisions are
+//! plain functions, here or in `render`; the async code only carries.
+
+pub mod apply;
+pub mod fault;
+pub mod limits;
+pub mod telemetry;
+pub mod wire;
+
+#[cfg(feature = "agent")]
+pub mod agent;
+#[cfg(feature = "hub")]
+pub mod hub;

@@ -1,0 +1,1 @@
+//! The hub: Git in, deliveries out.

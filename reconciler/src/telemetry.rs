@@ -1,0 +1,28 @@
+//! Logs: the names of fields, spelled once, and the subscriber that writes them to stderr.
+
+use tracing_subscriber::EnvFilter;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Starts logging to stderr. `filter` is in the form of tracing's `EnvFilter` (`info`, `flotilla=debug`).
+/// A second call does nothing.
+pub fn start(filter: &str, format: LogFormat) {
+    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let started = match format {
+        LogFormat::Text => builder.with_target(false).try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+    // A process that has a subscriber already (a test) keeps it.
+    drop(started);
+}

@@ -1,0 +1,172 @@
+//! The envelope: all that one cluster is told.
+
+use std::collections::BTreeMap;
+
+use render::describe::{Content, Description};
+use render::{ClusterName, Digest, ObjectKey, Revision, UnitKey};
+use serde::{Deserialize, Serialize};
+
+/// All that one cluster is told: the complete list of its units. What is not in it is removed, by proof.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope {
+    /// Version of this form.
+    pub version: u32,
+    /// Whom it is for.
+    pub cluster: ClusterName,
+    /// Root commit of the hub's `released`.
+    pub lineage: Revision,
+    /// Its place in the lineage: a lower one is old news.
+    pub sequence: u64,
+    /// The commit of `released` it was made from.
+    pub released: Revision,
+    /// Unit → what it is.
+    pub units: BTreeMap<UnitKey, EnvelopeUnit>,
+    /// Digest over `units`, recomputed by the receiver.
+    pub list: Digest,
+    /// Permission to change over from another lineage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage_grant: Option<LineageGrant>,
+    /// Signature of the list by the hub, for envelopes that do not come through its tunnel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// One unit of an envelope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeUnit {
+    /// Digest of its Description; the content follows when the agent lacks it.
+    pub digest: Digest,
+    /// The source commit it came from.
+    pub revision: Revision,
+    /// Replicas by object, where they are divided.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replicas: BTreeMap<ObjectKey, u64>,
+    /// What must hold before it is applied; none are defined yet, and an unknown one holds the unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
+}
+
+/// The hub's word that a new lineage is meant, given when `fleet.yaml` names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LineageGrant {
+    /// The new lineage.
+    pub lineage: Revision,
+    /// Base64 of the hub key's Ed25519 signature over [`LineageGrant::signed_bytes`].
+    pub signature: String,
+}
+
+impl LineageGrant {
+    /// The bytes that are signed for a cluster and a lineage.
+    pub fn signed_bytes(cluster: &ClusterName, lineage: &Revision) -> Vec<u8> {
+        format!("flotilla lineage v1\n{cluster}\n{lineage}\n").into_bytes()
+    }
+}
+
+/// What a cluster holds: the newest envelope it took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Held {
+    /// Lineage of that envelope.
+    pub lineage: Revision,
+    /// Sequence of that envelope.
+    pub sequence: u64,
+    /// Digest over its list.
+    pub list: Digest,
+    /// The commit of `released` it was made from.
+    pub released: Revision,
+    /// Unit → what it said of it.
+    pub units: BTreeMap<UnitKey, EnvelopeUnit>,
+}
+
+/// The hub's messages on a deliver stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+pub enum Deliver {
+    /// A new envelope; the newest wins.
+    Envelope {
+        /// The envelope.
+        envelope: Envelope,
+    },
+    /// A content that was asked for.
+    Content {
+        /// Its digest.
+        digest: Digest,
+        /// Its objects.
+        objects: Vec<Content>,
+    },
+    /// A content that was asked for and that the hub cannot give.
+    Missing {
+        /// Its digest.
+        digest: Digest,
+        /// Why.
+        message: String,
+    },
+}
+
+/// The agent's messages on a deliver stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+pub enum DeliverReply {
+    /// Contents the agent lacks.
+    Need(ContentRequest),
+    /// The envelope is taken: journalled, and being applied.
+    Taken {
+        /// Its sequence.
+        sequence: u64,
+    },
+    /// The envelope is refused; what was held stays.
+    Refused {
+        /// Its sequence.
+        sequence: u64,
+        /// Why.
+        refusal: super::Refusal,
+    },
+}
+
+/// Contents the agent lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContentRequest {
+    /// Their digests.
+    pub digests: Vec<Digest>,
+}
+
+/// The digest over a list of units.
+pub fn list_digest(units: &BTreeMap<UnitKey, EnvelopeUnit>) -> Digest {
+    let value = serde_json::to_value(units).expect("a map with text keys and plain fields is JSON");
+    Digest::of_value(&value)
+}
+
+impl Envelope {
+    /// The version that this build writes.
+    pub const VERSION: u32 = 1;
+
+    /// What a cluster that takes this envelope holds.
+    pub fn held(&self) -> Held {
+        Held {
+            lineage: self.lineage.clone(),
+            sequence: self.sequence,
+            list: self.list,
+            released: self.released.clone(),
+            units: self.units.clone(),
+        }
+    }
+}
+
+impl Deliver {
+    /// The message that carries a content.
+    pub fn content(description: &Description) -> Self {
+        let objects = description
+            .objects
+            .iter()
+            .map(|object| object.content.clone())
+            .collect();
+        Self::Content {
+            digest: description.digest,
+            objects,
+        }
+    }
+}

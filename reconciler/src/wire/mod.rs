@@ -1,0 +1,15 @@
+//! What hub and agent say to each other on the streams of the tunnel, and when an agent believes it.
+//!
+//! Every message is a length (u32, big-endian) and that many bytes of JSON; unknown fields are ignored,
+//! so that either side may be newer. Frames, keys and sockets are deliberately not here: they are the
+//! tunnel's.
+
+mod accept;
+mod envelope;
+mod framing;
+mod report;
+
+pub use accept::{Accepted, Refusal, accept};
+pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};
+pub use framing::{FramingError, read_message, write_message};
+pub use report::{Counts, Health, ObjectResult, ObjectState, Report, UnitReport, UnitState};

@@ -1,0 +1,137 @@
+//! The report: what a cluster holds and how it fares, in versioned sections.
+
+use std::collections::BTreeMap;
+
+use render::{ClusterName, Digest, ObjectKey, UnitKey};
+use serde::{Deserialize, Serialize};
+
+use super::{Held, Refusal};
+
+/// What the applier of a cluster says. Sections that a build does not know are ignored; sections that it
+/// does not send are absent, which is not the same as empty.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Version of this form.
+    pub version: u32,
+    /// Whose it is.
+    pub cluster: ClusterName,
+    /// The newest envelope that was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+    /// The newest envelope that was refused after `held`, with its sequence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<(u64, Refusal)>,
+    /// Unit → result; also units that are being removed.
+    #[serde(default)]
+    pub units: BTreeMap<UnitKey, UnitReport>,
+    /// The cluster's own version, as its API server says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<String>,
+    /// What keeps the applier as a whole from working: no API server, no lease; empty when nothing does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub trouble: String,
+}
+
+impl Report {
+    /// The version that this build writes.
+    pub const VERSION: u32 = 1;
+}
+
+/// How a unit fares in one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnitReport {
+    /// The content that this result is about; `None` while it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// Where it stands.
+    pub state: UnitState,
+    /// Its health, over all its objects.
+    pub health: Health,
+    /// How many objects are in which state.
+    pub counts: Counts,
+    /// The worst few objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst: Vec<ObjectResult>,
+}
+
+/// Where a unit stands in a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UnitState {
+    /// Its content has not arrived yet.
+    Waiting,
+    /// Objects are being applied.
+    Applying,
+    /// Every object was applied.
+    Applied,
+    /// Some objects could not be applied; the others were.
+    Failed,
+    /// It left the delivery, and its objects are being removed.
+    Removing,
+}
+
+/// The health of an object or of all of a unit, in kstatus' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Health {
+    /// As it should be.
+    Current,
+    /// On its way.
+    InProgress,
+    /// Not looked at yet.
+    Unknown,
+    /// Being deleted.
+    Terminating,
+    /// Will not become Current by itself.
+    Failed,
+}
+
+/// How many objects are in which state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Counts {
+    /// All of the unit's objects.
+    pub objects: usize,
+    /// Applied as they should be.
+    pub applied: usize,
+    /// Refused by the API server or by us.
+    pub failed: usize,
+    /// Healthy.
+    pub current: usize,
+    /// Waiting to be removed.
+    pub removing: usize,
+}
+
+/// One object's result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectResult {
+    /// Which object.
+    pub object: ObjectKey,
+    /// Where it stands.
+    pub state: ObjectState,
+    /// Its health.
+    pub health: Health,
+    /// In the API server's own words, shortened; never with a Secret's values.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// Where an object stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObjectState {
+    /// Applied as it should be.
+    Applied,
+    /// Waits for another object (its CRD or namespace).
+    Waiting,
+    /// Somebody else owns a field of it.
+    Conflict,
+    /// Refused by the API server.
+    Failed,
+    /// This build does not deliver its kind (charts, encrypted documents).
+    Unsupported,
+    /// Left the delivery and is kept, since a proof for its removal is missing.
+    Kept,
+    /// Being removed.
+    Removing,
+}
