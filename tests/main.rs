@@ -1,0 +1,11 @@
+//! The house: every test of Flotilla as a whole, in one binary.
+//!
+//! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
+//! rules of the house, `inputs` is the door to manifests that people really deploy.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests: a value that is not there is a failure"
+)]
+
+mod real;

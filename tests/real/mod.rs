@@ -1,0 +1,4 @@
+//! The real parts themselves: each is there, and does what the journeys rely on.
+
+mod control_plane;
+mod parts;

@@ -1,0 +1,34 @@
+//! Benches: `cargo fleet-bench BENCH`. One file per bench, one JSON line per figure.
+//!
+//! Enters: the name of a bench. Leaves: lines such as
+//! `{"bench":"render","figure":"cold_1000_units","value":812.0,"unit":"ms"}` on standard output. Deliberately
+//! not here: goals, which lie with the figures' owner.
+//!
+//! To add a bench, write `NAME.rs` with `pub(super) fn run(figures: &mut Figures) -> anyhow::Result<()>` and
+//! name it in [`BENCHES`].
+
+mod figures;
+mod machine;
+
+pub use figures::{Figures, percentile};
+
+/// A bench: its name, and what measures it.
+type Bench = (&'static str, fn(&mut Figures) -> anyhow::Result<()>);
+
+/// Every bench there is, by name.
+const BENCHES: [Bench; 1] = [("machine", machine::run)];
+
+/// The names of all benches.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    BENCHES.iter().map(|(name, _)| *name)
+}
+
+/// Measures the machine, then runs bench `name`. `None`: there is no such bench.
+pub fn run(name: &str) -> Option<anyhow::Result<()>> {
+    let (name, bench) = BENCHES.iter().find(|(candidate, _)| *candidate == name)?;
+    let calibrated = machine::run(&mut Figures::of("machine"));
+    Some(match *name {
+        "machine" => calibrated,
+        name => calibrated.and_then(|()| bench(&mut Figures::of(name))),
+    })
+}

@@ -1,0 +1,128 @@
+//! The `flotilla` binary as a child process.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use crate::{Child, Output, scratch};
+
+/// A running `flotilla`: a hub, an agent, or another command that stays.
+///
+/// Killed on drop, as a crash would end it; [`Child::terminate`] ends it in good order. A failing test prints
+/// the end of its log.
+#[derive(Debug)]
+pub struct Flotilla {
+    child: Child,
+}
+
+impl Flotilla {
+    /// Starts `flotilla hub`.
+    pub fn hub<S: AsRef<OsStr>>(arguments: &[S]) -> Self {
+        Self::start("hub", &["hub"], arguments)
+    }
+
+    /// Starts `flotilla agent`.
+    pub fn agent<S: AsRef<OsStr>>(arguments: &[S]) -> Self {
+        Self::start("agent", &["agent"], arguments)
+    }
+
+    fn start<S: AsRef<OsStr>>(name: &str, command: &[&str], arguments: &[S]) -> Self {
+        let folder = scratch::folder(name);
+        let mut process = flotilla();
+        process.args(command).args(arguments);
+        Self {
+            child: Child::start(name, &folder, &mut process),
+        }
+    }
+
+    /// Runs `flotilla` to its end.
+    pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
+        Output::of(flotilla().args(arguments))
+    }
+}
+
+impl Deref for Flotilla {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.child
+    }
+}
+
+impl DerefMut for Flotilla {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+impl Drop for Flotilla {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}", self.child.log_tail());
+        }
+    }
+}
+
+/// A command that runs `flotilla` with no setting from this process's environment.
+pub fn flotilla() -> Command {
+    let mut command = Command::new(binary("flotilla"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("FLOTILLA_") {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("KUBECONFIG").env("RUST_BACKTRACE", "1");
+    command
+}
+
+/// The binary `name` of this workspace: from the folder `FLOTILLA_BIN` if that is set, else from where cargo
+/// puts it, beside the folder of the test's own executable.
+///
+/// # Panics
+/// If it is missing or older than a source it is made from, with the command that builds it. (Cargo builds
+/// binaries for the tests of their own package only.)
+pub fn binary(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| match std::env::var_os("FLOTILLA_BIN") {
+        Some(folder) => PathBuf::from(folder),
+        None => own_folder(),
+    });
+    let path = folder.join(name);
+    assert!(path.exists(), "{} is missing; {BUILD}", path.display());
+    if let Some(source) = newer_source(&path) {
+        panic!("{} is older than {source}; {BUILD}", path.display());
+    }
+    path
+}
+
+const BUILD: &str = "build it with `cargo build --workspace --all-targets`, or let tests/run do it";
+
+fn own_folder() -> PathBuf {
+    let own = std::env::current_exe().expect("a process knows its executable");
+    let folder = own.parent().expect("an executable is in a folder");
+    let folder = if folder.ends_with("deps") {
+        folder.parent().unwrap_or(folder)
+    } else {
+        folder
+    };
+    folder.to_owned()
+}
+
+/// The first source, of those cargo lists in `NAME.d`, that changed after the binary was linked.
+fn newer_source(binary: &Path) -> Option<String> {
+    let listed = fs::read_to_string(binary.with_extension("d")).ok()?;
+    let (_, sources) = listed.split_once(": ")?;
+    let linked = changed(binary)?;
+    sources
+        .split_whitespace()
+        .find(|source| changed(Path::new(source)).is_some_and(|time| time > linked))
+        .map(str::to_owned)
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
+}

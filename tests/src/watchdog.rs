@@ -1,0 +1,58 @@
+//! Kills what this process started when it ends, however it ends, and removes its scratch folder.
+//!
+//! A static is never dropped in Rust and a killed process drops nothing, so `Drop` alone would leave API
+//! servers behind. A small shell waits on a pipe that only this process holds open: at end of file it kills
+//! every process that is still on its list. It has its own process group, so that Ctrl-C reaches it last.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+const SCRIPT: &str = r#"
+while read -r verb what; do
+    case $verb in
+        kill) pids="$pids $what " ;;
+        forget) pids=$(echo "$pids" | sed "s/ $what / /") ;;
+        remove) folder=$what ;;
+    esac
+done
+for pid in $pids; do kill -9 "$pid" 2>/dev/null; done
+[ -z "$folder" ] || { sleep 0.2; rm -rf "$folder"; }
+"#;
+
+/// Ends process `pid` together with this one.
+pub(crate) fn kill_at_end(pid: u32) {
+    tell(&format!("kill {pid}\n"));
+}
+
+/// Process `pid` is gone and its number may be someone else's by now.
+pub(crate) fn forget(pid: u32) {
+    tell(&format!("forget {pid}\n"));
+}
+
+/// Removes `folder` when this process ends.
+pub(crate) fn remove_at_end(folder: &Path) {
+    tell(&format!("remove {}\n", folder.display()));
+}
+
+fn tell(line: &str) {
+    static WATCHDOG: OnceLock<Mutex<Child>> = OnceLock::new();
+    let watchdog = WATCHDOG.get_or_init(|| Mutex::new(start()));
+    let mut watchdog = watchdog.lock().unwrap_or_else(PoisonError::into_inner);
+    let pipe = watchdog.stdin.as_mut().expect("its input was asked to be a pipe");
+    pipe.write_all(line.as_bytes())
+        .expect("the watchdog outlives this process");
+}
+
+fn start() -> Child {
+    Command::new("sh")
+        .args(["-c", SCRIPT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .expect("sh starts")
+}
