@@ -35,3 +35,32 @@ pub const LEASE_RENEW: Duration = Duration::from_secs(5);
 /// How long a whole unchanged delivery rests before its objects are looked at again. Watching every
 /// object comes with drift correction; until then this bounds how long a change by hand lasts.
 pub const RESYNC: Duration = Duration::from_secs(300);
+
+/// Files of one source revision: a fleet of 1,000 units with 100 files each, doubled.
+pub const TREE_FILES_MAX: usize = 200_000;
+
+/// Bytes read for one source revision. Files are at most 8 MiB each; 1 GiB of manifests is far beyond any
+/// fleet and still fits beside its plan in a hub of 4 GiB.
+pub const TREE_BYTES_MAX: u64 = 1 << 30;
+
+/// Nesting of folders in a source revision; Linux paths end at 4,096 bytes, people at 20 levels.
+pub const TREE_DEPTH_MAX: usize = 128;
+
+/// Commits searched for the last good content of a file, or for the trailer that accepts a rewrite.
+pub const HISTORY_COMMITS_MAX: usize = 1_000;
+
+/// Decoded Git objects kept while one repository is read: 10,000 manifests of 3 KiB.
+pub const OBJECT_CACHE_BYTES: usize = 32 << 20;
+
+/// How often refs are looked at when no event said so; a lost event costs at most this much.
+pub const REFS_POLL: Duration = Duration::from_secs(10);
+
+/// A lock file of a ref this old belongs to a process that died: Git holds one for milliseconds.
+pub const REF_LOCK_STALE: Duration = Duration::from_secs(60);
+
+/// Commits of the state repository whose placements are kept decoded: rendered and released, each with
+/// its successor, and room for proposals.
+pub const PUBLISHED_CACHE_COMMITS: usize = 8;
+
+/// One `git` command for housekeeping; packing 1,000 commits takes seconds.
+pub const GIT_COMMAND_TIMEOUT: Duration = Duration::from_secs(600);

@@ -26,6 +26,9 @@ pub enum SourceEntry {
     Submodule,
     /// A file whose size in bytes is above [`crate::limits::FILE_BYTES_MAX`], left unread.
     TooLarge(u64),
+    /// An entry whose name cannot be a path: not UTF-8, or `.`, `..` or `.git` as Git itself refuses them.
+    /// It is left unread; its key is the name with each byte at fault written as `%` and two hex digits.
+    BadName,
 }
 
 /// A file's content, shared between revisions that have it unchanged.

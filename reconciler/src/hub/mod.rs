@@ -1,1 +1,5 @@
 //! The hub: Git in, deliveries out.
+
+pub mod publish;
+pub mod repository;
+pub mod source;

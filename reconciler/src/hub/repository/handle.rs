@@ -1,0 +1,189 @@
+//! Opening a repository, and opening it again when it was moved or replaced under us.
+
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use gix::ThreadSafeRepository;
+use gix::bstr::ByteSlice;
+use gix::sec::Trust;
+
+use crate::limits::OBJECT_CACHE_BYTES;
+
+/// Why a repository could not be read. Nothing may be concluded from it but that.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// No repository there, or one that cannot be opened.
+    #[error("failed to open the git repository {path}")]
+    Open {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: gix::Error,
+    },
+    /// Its refs are kept in a form that cannot be read.
+    #[error("the git repository {path} keeps its refs as {format:?}; only \"files\" can be read")]
+    RefStorage {
+        /// Where.
+        path: PathBuf,
+        /// The value of `extensions.refStorage`.
+        format: String,
+    },
+    /// A ref that is there and cannot be read.
+    #[error("failed to read the ref {name}")]
+    Ref {
+        /// Its full name.
+        name: String,
+        /// Why.
+        #[source]
+        source: gix::Error,
+    },
+    /// A ref that stands for another ref.
+    #[error("{name} is a symbolic ref; name the branch that it points to")]
+    SymbolicRef {
+        /// Its full name.
+        name: String,
+    },
+    /// An object that is missing or cannot be decoded.
+    #[error("failed to read the git object {id}")]
+    Object {
+        /// Which.
+        id: String,
+        /// Why.
+        #[source]
+        source: gix::Error,
+    },
+    /// An object whose bytes are not those that its id was made from, or of an impossible form.
+    #[error("the git object {id} is corrupt: {reason}")]
+    Corrupt {
+        /// Which.
+        id: String,
+        /// In which way.
+        reason: &'static str,
+    },
+    /// The history could not be followed to its end.
+    #[error("failed to walk the history of {from}")]
+    History {
+        /// Where the walk began.
+        from: String,
+        /// Why.
+        #[source]
+        source: gix::Error,
+    },
+    /// More than fits.
+    #[error("the tree of {from} has more than {max} {what}")]
+    TooMuch {
+        /// The commit.
+        from: String,
+        /// `files`, `bytes` or `levels`.
+        what: &'static str,
+        /// The limit.
+        max: u64,
+    },
+}
+
+/// A repository at a path, readable from any thread.
+#[derive(Debug)]
+pub struct LocalRepository {
+    path: PathBuf,
+    handle: RwLock<ThreadSafeRepository>,
+}
+
+impl LocalRepository {
+    /// Opens the repository at `path`: bare, or with a worktree whose files are never looked at.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, RepositoryError> {
+        let path = path.into();
+        let handle = RwLock::new(open(&path)?);
+        Ok(Self { path, handle })
+    }
+
+    /// The path it was opened with.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder that holds `refs/` and `objects/`.
+    pub fn common_dir(&self) -> PathBuf {
+        self.local().common_dir().to_owned()
+    }
+
+    /// Runs `read`, and once more on a freshly opened repository if that failed: packs may have been
+    /// rewritten, or the whole folder replaced by a new clone, since the last look.
+    pub(crate) fn read<T>(
+        &self,
+        read: impl Fn(&gix::Repository) -> Result<T, RepositoryError>,
+    ) -> Result<T, RepositoryError> {
+        read(&self.local()).or_else(|_| {
+            self.reopen()?;
+            read(&self.local())
+        })
+    }
+
+    /// The commit that a full ref name points to; `None` if the ref is not there while the repository is.
+    pub(crate) fn reference(&self, name: &str) -> Result<Option<gix::ObjectId>, RepositoryError> {
+        let found = self.read(|repo| direct_target(repo, name))?;
+        if found.is_none() {
+            // A repository that is gone has no refs either, and that must not read as "no such branch".
+            self.reopen()?;
+            return direct_target(&self.local(), name);
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn local(&self) -> gix::Repository {
+        let mut repo = self
+            .handle
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .to_thread_local();
+        repo.object_cache_size_if_unset(OBJECT_CACHE_BYTES);
+        repo
+    }
+
+    fn reopen(&self) -> Result<(), RepositoryError> {
+        let fresh = open(&self.path)?;
+        *self.handle.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(())
+    }
+}
+
+/// Only the repository's own configuration counts, so that the same repository reads alike for every user
+/// on every machine. The path is a process flag, hence trusted whoever owns the folder. Replacement refs are
+/// off: under them an id would not name its content.
+fn open(path: &Path) -> Result<ThreadSafeRepository, RepositoryError> {
+    let failed = |source| RepositoryError::Open {
+        path: path.to_owned(),
+        source,
+    };
+    let handle = gix::open::Options::isolated()
+        .with(Trust::Full)
+        .config_overrides(["core.useReplaceRefs=false"])
+        .open(path)
+        .map_err(failed)?;
+    let format = handle
+        .to_thread_local()
+        .config_snapshot()
+        .string("extensions.refStorage")
+        .map(|format| format.to_str_lossy().into_owned());
+    match format {
+        Some(format) if format != "files" => Err(RepositoryError::RefStorage {
+            path: path.to_owned(),
+            format,
+        }),
+        _ => Ok(handle),
+    }
+}
+
+fn direct_target(repo: &gix::Repository, name: &str) -> Result<Option<gix::ObjectId>, RepositoryError> {
+    let reference = repo.try_find_reference(name).map_err(|source| RepositoryError::Ref {
+        name: name.to_owned(),
+        source,
+    })?;
+    match reference {
+        None => Ok(None),
+        Some(reference) => match reference.try_id() {
+            Some(id) => Ok(Some(id.detach())),
+            None => Err(RepositoryError::SymbolicRef { name: name.to_owned() }),
+        },
+    }
+}

@@ -1,0 +1,112 @@
+//! The branch that is followed, and where it points.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use render::Revision;
+
+use super::tree::Cache;
+use crate::hub::repository::{LocalRepository, RepositoryError, commit, object_id, revision};
+
+/// Why there is no snapshot of the source. Under each of these nothing changes anywhere.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The text given as branch cannot be one.
+    #[error("{name:?} is not a valid branch name")]
+    BranchName {
+        /// As given.
+        name: String,
+    },
+    /// The repository is there and the branch is not.
+    #[error("the branch {branch} is missing in {path}")]
+    BranchMissing {
+        /// Full name of the ref.
+        branch: String,
+        /// Where.
+        path: PathBuf,
+    },
+    /// A revision that cannot be in this repository.
+    #[error("the revision {revision} is not known here")]
+    UnknownRevision {
+        /// Which.
+        revision: Revision,
+    },
+    /// Something was there and could not be read whole.
+    #[error("the source repository could not be read")]
+    Unreadable(#[source] RepositoryError),
+}
+
+/// Where the branch points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its newest commit.
+    pub revision: Revision,
+}
+
+/// The source: one branch of one local repository.
+#[derive(Debug)]
+pub struct Source {
+    pub(super) repository: LocalRepository,
+    pub(super) cache: Mutex<Cache>,
+    branch: String,
+}
+
+impl Source {
+    /// Opens the repository. `branch` is `main` or `refs/heads/main`; it always means the branch, also
+    /// where a tag has the same name. That the branch exists is not asked yet.
+    pub fn open(path: impl Into<PathBuf>, branch: &str) -> Result<Self, SourceError> {
+        Ok(Self {
+            branch: full_branch_name(branch)?,
+            repository: LocalRepository::open(path).map_err(SourceError::Unreadable)?,
+            cache: Mutex::default(),
+        })
+    }
+
+    /// The path it was opened with.
+    pub fn path(&self) -> &Path {
+        self.repository.path()
+    }
+
+    /// The branch as a full ref name.
+    pub fn branch(&self) -> &str {
+        &self.branch
+    }
+
+    /// Where the branch points now.
+    pub fn head(&self) -> Result<Head, SourceError> {
+        let found = self
+            .repository
+            .reference(&self.branch)
+            .map_err(SourceError::Unreadable)?;
+        let Some(id) = found else {
+            return Err(SourceError::BranchMissing {
+                branch: self.branch.clone(),
+                path: self.path().to_owned(),
+            });
+        };
+        self.repository
+            .read(|repo| commit(repo, id))
+            .map_err(SourceError::Unreadable)?;
+        Ok(Head { revision: revision(id) })
+    }
+}
+
+pub(super) fn known(revision: &Revision) -> Result<gix::ObjectId, SourceError> {
+    object_id(revision).ok_or_else(|| SourceError::UnknownRevision {
+        revision: revision.clone(),
+    })
+}
+
+fn full_branch_name(branch: &str) -> Result<String, SourceError> {
+    let name = if branch.starts_with("refs/") {
+        branch.to_owned()
+    } else {
+        format!("refs/heads/{branch}")
+    };
+    match gix::refs::FullName::try_from(name.as_str()) {
+        Ok(_) => Ok(name),
+        Err(_) => Err(SourceError::BranchName {
+            name: branch.to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,37 @@
+//! Whether history went on or was rewritten, and whether somebody said that it may be.
+
+use render::Revision;
+
+use super::branch::{Source, SourceError, known};
+use crate::hub::repository::{Relation, relation, trailers};
+use crate::limits::HISTORY_COMMITS_MAX;
+
+/// The trailer that accepts a rewritten history; its value is the head that was accepted before.
+pub const ACCEPT_REWRITE: &str = "Accept-Rewrite";
+
+/// Fewest hex digits of a shortened head in that trailer; Git's own short ids are unique far below it.
+const HEAD_DIGITS_MIN: usize = 12;
+
+impl Source {
+    /// How `head` relates to the revision that was accepted before it.
+    pub fn relation(&self, accepted: &Revision, head: &Revision) -> Result<Relation, SourceError> {
+        let (old, new) = (known(accepted)?, known(head)?);
+        self.repository
+            .read(|repo| relation(repo, old, new))
+            .map_err(SourceError::Unreadable)
+    }
+
+    /// Whether a commit of the new history, `head` or one of the newest thousand that it builds on, carries
+    /// the trailer `Accept-Rewrite: <old head>`. The old history cannot: it would have to name its own head.
+    pub fn accept_rewrite(&self, head: &Revision, old: &Revision) -> Result<bool, SourceError> {
+        let from = known(head)?;
+        let names_old = |token: &str, value: &str| token.eq_ignore_ascii_case(ACCEPT_REWRITE) && names(value, old);
+        self.repository
+            .read(|repo| trailers(repo, from, HISTORY_COMMITS_MAX, names_old))
+            .map_err(SourceError::Unreadable)
+    }
+}
+
+fn names(value: &str, old: &Revision) -> bool {
+    value.len() >= HEAD_DIGITS_MIN && old.as_str().starts_with(&value.to_ascii_lowercase())
+}
