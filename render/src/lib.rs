@@ -12,6 +12,8 @@
 pub mod describe;
 pub mod digest;
 pub mod finding;
+#[cfg(test)]
+mod fixture;
 pub mod fleet;
 pub mod layout;
 pub mod limits;

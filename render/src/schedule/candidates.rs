@@ -1,0 +1,117 @@
+//! Which clusters a unit's subscribers choose, and which of them its taints leave.
+
+use std::collections::BTreeMap;
+
+use crate::fleet::Fleet;
+use crate::model::{Cluster, Subscriber, Subscription};
+use crate::name::ClusterName;
+use crate::published::UnitPlacement;
+use crate::schedule::taints::{self, Verdict};
+use crate::selector::{LabelSelector, Operator, Requirement};
+
+/// A cluster that a unit goes to.
+pub(super) struct Chosen<'a> {
+    pub(super) cluster: &'a Cluster,
+    /// Positions of the subscribers that match it, in order.
+    pub(super) subscribers: Vec<usize>,
+    pub(super) reasons: Vec<String>,
+}
+
+/// What the search found.
+#[derive(Default)]
+pub(super) struct Search<'a> {
+    pub(super) chosen: BTreeMap<&'a ClusterName, Chosen<'a>>,
+    /// Clusters that match, but whose taints stand against it.
+    pub(super) tainted: usize,
+}
+
+/// Searches the fleet for clusters that any subscriber matches and no taint excludes.
+pub(super) fn search<'a>(
+    fleet: &'a Fleet,
+    subscription: &Subscription,
+    previous: Option<&UnitPlacement>,
+) -> Search<'a> {
+    let mut search = Search::default();
+    for (name, cluster) in &fleet.clusters {
+        let subscribers = matching(subscription, cluster);
+        if subscribers.is_empty() {
+            continue;
+        }
+        let placed = previous.is_some_and(|unit| unit.clusters.contains_key(name));
+        let Some(taint) = admit(subscription, cluster, placed) else {
+            search.tainted += 1;
+            continue;
+        };
+        let mut reasons: Vec<String> = subscribers
+            .iter()
+            .map(|index| subscriber_text(*index, &subscription.subscribers[*index]))
+            .collect();
+        reasons.extend(taint);
+        search.chosen.insert(
+            name,
+            Chosen {
+                cluster,
+                subscribers,
+                reasons,
+            },
+        );
+    }
+    search
+}
+
+fn matching(subscription: &Subscription, cluster: &Cluster) -> Vec<usize> {
+    let selects = |subscriber: &Subscriber| {
+        let affinity = subscriber.cluster_affinity.as_ref();
+        affinity.is_some_and(|selector| selector.matches(&cluster.labels))
+    };
+    let matches = |(index, subscriber)| selects(subscriber).then_some(index);
+    subscription
+        .subscribers
+        .iter()
+        .enumerate()
+        .filter_map(matches)
+        .collect()
+}
+
+/// What the taints say, as reasons to add; `None` when they exclude the cluster.
+fn admit(subscription: &Subscription, cluster: &Cluster, placed: bool) -> Option<Option<String>> {
+    match taints::verdict(&cluster.taints, &subscription.tolerations) {
+        Verdict::Free => Some(None),
+        Verdict::Avoid(taint) => Some(Some(format!(
+            "taint {} is not tolerated, which only asks to prefer other clusters",
+            taints::text(taint)
+        ))),
+        Verdict::KeepOut(taint) if placed => Some(Some(format!(
+            "stays in spite of taint {}, which only keeps new placements out",
+            taints::text(taint)
+        ))),
+        Verdict::KeepOut(_) | Verdict::Evict(_) => None,
+    }
+}
+
+fn subscriber_text(index: usize, subscriber: &Subscriber) -> String {
+    let selector = subscriber.cluster_affinity.as_ref().map(selector_text);
+    format!("matches subscriber {} ({})", index + 1, selector.unwrap_or_default())
+}
+
+fn selector_text(selector: &LabelSelector) -> String {
+    if selector.is_empty() {
+        return "every cluster".to_owned();
+    }
+    let labels = selector
+        .match_labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    let expressions = selector.match_expressions.iter().map(requirement_text);
+    labels.chain(expressions).collect::<Vec<_>>().join(",")
+}
+
+fn requirement_text(requirement: &Requirement) -> String {
+    let Requirement { key, operator, values } = requirement;
+    match operator {
+        Operator::In => format!("{key} in ({})", values.join(",")),
+        Operator::NotIn => format!("{key} notin ({})", values.join(",")),
+        Operator::Exists => key.clone(),
+        Operator::DoesNotExist => format!("!{key}"),
+    }
+}
