@@ -1,4 +1,13 @@
 //! Description: what one variant of a unit is, object by object, and the bytes it travels as.
+//! Next room: [`crate::plan`].
+//!
+//! In: objects after overrides. Out: a [`Description`] with its digest, its bytes, and its objects with a
+//! placement's replicas put in. Which cluster gets it is deliberately not here.
+
+mod object;
+mod replicas;
+mod trim;
+mod wire;
 
 use std::sync::Arc;
 
@@ -7,6 +16,13 @@ use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::name::ObjectKey;
+
+pub use object::{is_chart, key_of};
+pub use replicas::set_replicas;
+pub use trim::{strip_server_fields, trim};
+pub use wire::InvalidDescription;
+
+pub(crate) use trim::SERVER_POINTERS;
 
 /// One variant of a unit.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +55,8 @@ pub enum Content {
     },
     /// An encrypted document: its original text, and overrides to apply after decryption.
     Encrypted {
+        /// Which object it is: whoever carries it cannot read it.
+        key: ObjectKey,
         /// The document as it stands in source.
         original: Arc<str>,
         /// Steps in order.
