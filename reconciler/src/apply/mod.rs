@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use render::describe::Content;
-use render::{Digest, ObjectKey, UnitKey};
+use render::describe::Description;
+use render::{ObjectKey, UnitKey};
 
 use crate::wire::Held;
 
@@ -25,10 +25,8 @@ pub struct Desired {
 /// One unit with its content.
 #[derive(Clone, Debug)]
 pub struct DesiredUnit {
-    /// Digest of its Description.
-    pub digest: Digest,
+    /// What it says.
+    pub description: Arc<Description>,
     /// Replicas by object, to be put in.
     pub replicas: BTreeMap<ObjectKey, u64>,
-    /// Its objects.
-    pub objects: Arc<Vec<Content>>,
 }
