@@ -18,7 +18,7 @@ pub fn eventually<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Resu
         match look() {
             Ok(found) => return found,
             Err(reason) if started.elapsed() >= limit => panic!("{what}: not within {limit:?}; last seen: {reason}"),
-            Err(_) => thread::sleep(pause),
+            Err(_) => sleep(pause),
         }
         pause = (pause * 3 / 2).min(Duration::from_millis(250));
     }
@@ -32,6 +32,15 @@ pub fn throughout(time: Duration, what: &str, mut look: impl FnMut() -> Result<(
         if let Err(reason) = look() {
             panic!("{what}: broken after {:?}: {reason}", started.elapsed());
         }
-        thread::sleep(Duration::from_millis(100));
+        sleep(Duration::from_millis(100));
     }
+}
+
+/// Here alone, between two looks.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "there is no runtime here whose worker this could block"
+)]
+fn sleep(time: Duration) {
+    thread::sleep(time);
 }
