@@ -2,10 +2,9 @@
 //!
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
 //! rules of the house, `inputs` is the door to manifests that people really deploy.
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests: a value that is not there is a failure"
-)]
+#![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
+#![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
 
+mod architecture;
+mod inputs;
 mod real;

@@ -7,11 +7,7 @@
 //!
 //! Everything is blocking, since its work is waiting for child processes. Whatever a test starts dies
 //! with the test process, however that ends ([`watchdog`]).
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "support of tests: a part that does not start ends the test"
-)]
+#![expect(clippy::panic, reason = "support of tests: a part that does not start ends the test")]
 
 pub mod bench;
 pub mod child;

@@ -1,0 +1,14 @@
+//! The rules of the house, read from its files and from `cargo metadata`.
+//!
+//! Each rule is a test whose name is the rule. What the code means is deliberately not here: these tests
+//! know names, places and words, and the compiler and the other tests know the rest.
+
+mod doors;
+mod house;
+mod ladder;
+mod manifests;
+mod names;
+mod papers;
+mod sources;
+mod test_names;
+mod workspace;
