@@ -5,7 +5,7 @@
 //! not here: goals, which lie with the figures' owner.
 //!
 //! To add a bench, write `NAME.rs` with `pub(super) fn run(figures: &mut Figures) -> anyhow::Result<()>` and
-//! name it in [`BENCHES`].
+//! name it in `BENCHES`.
 
 mod figures;
 mod machine;

@@ -1,5 +1,4 @@
 //! Repositories for tests, made and judged by the real `git`.
-#![expect(clippy::panic, reason = "a fixture that fails ends its test")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
