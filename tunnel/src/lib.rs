@@ -1,1 +1,44 @@
-//! Door.
+//! Streams of bytes between named peers enter, through one WebSocket that the agent dialled, and leave on
+//! the other side; a delivery goes on to `reconciler::agent`, whose `apply` takes it up.
+//!
+//! The agent dials, both sides prove who they are, and from then on either may open streams: the hub for
+//! deliveries and API server requests, the agent for its reports. What a stream carries is not known here,
+//! nor is which cluster exists, which tunnel of a cluster counts, or when to dial again; callers decide
+//! that from [`PeerInfo`], [`ConnectError`] and [`backoff`].
+//!
+//! In reading order: [`frame`] is the bytes of one message, [`mux`] the pure state machine over them,
+//! [`identity`] who may speak, and [`endpoint`] the two doors, [`connect`] and [`accept`]. The wire is
+//! written down in `docs/protocol.md`.
+//!
+//! ```text
+//!   agent                                             hub
+//!   connect ──TCP, TLS 1.3 to a pinned key──────────▶ accept
+//!           ◀── HELLO(nonce) ── HELLO(signature) ──▶
+//!           ◀── AUTH(signature) ──
+//!   Incoming ◀───────── OPEN deliver ──────────────── Opener
+//!   Opener ─────────── OPEN report ─────────────────▶ Incoming
+//! ```
+#![warn(missing_docs)]
+
+pub mod backoff;
+pub mod endpoint;
+pub mod frame;
+pub mod identity;
+pub mod limits;
+pub mod mux;
+
+mod driver;
+mod handshake;
+mod shared;
+mod stream;
+mod tls;
+
+pub use endpoint::accept::{AcceptError, AcceptOptions, KeyLookup, accept};
+pub use endpoint::connect::{ConnectError, ConnectOptions, connect};
+pub use endpoint::{Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};
+pub use frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass};
+pub use handshake::HandshakeError;
+pub use identity::{KeyError, PublicKey, SecretKey};
+pub use shared::CloseReason;
+pub use stream::{ReadHalf, StreamError, TunnelStream, WriteHalf};
+pub use tls::TlsError;

@@ -1,0 +1,125 @@
+//! When an agent dials again: a pure function of what happened and one random number.
+//!
+//! Every wait is drawn from the whole range (full jitter), the first one too: after a hub's restart all
+//! agents notice in the same second, and a fixed first delay would bring them back in the same second.
+
+use std::time::Duration;
+
+/// Range of the first wait after a tunnel that had lived well.
+pub const FIRST_RETRY_MAX: Duration = Duration::from_secs(2);
+/// No wait is drawn from a longer range: people who fixed the network will not wait five minutes.
+pub const RETRY_MAX: Duration = Duration::from_secs(30);
+/// Life after which a tunnel counts as good and the count of failures starts anew.
+pub const GOOD_LIFE: Duration = Duration::from_secs(60);
+/// Wait after the hub refused our identity: only a commit there can change its mind.
+pub const REFUSED_RETRY: Duration = Duration::from_secs(60);
+
+/// How the last attempt went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No tunnel came about.
+    Failed,
+    /// A tunnel came about and lived this long.
+    Lived(Duration),
+    /// The hub refused our identity.
+    Refused,
+    /// The hub named a range in its GOAWAY; it overrides the schedule.
+    Told {
+        /// Earliest.
+        min: Duration,
+        /// Latest.
+        max: Duration,
+    },
+}
+
+/// How many attempts failed in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// The count and the wait after `outcome`; `random` is in `0.0..1.0`, and what is outside is clamped.
+    #[must_use]
+    pub fn after(self, outcome: Outcome, random: f64) -> (Self, Duration) {
+        let random = if random.is_nan() { 0.0 } else { random.clamp(0.0, 1.0) };
+        match outcome {
+            Outcome::Refused => (self, REFUSED_RETRY + FIRST_RETRY_MAX.mul_f64(random)),
+            Outcome::Told { min, max } => (self, min + max.saturating_sub(min).mul_f64(random)),
+            Outcome::Lived(life) if life >= GOOD_LIFE => Self { failures: 0 }.next(random),
+            Outcome::Lived(_) | Outcome::Failed => self.next(random),
+        }
+    }
+
+    /// Failures in a row, for logs and conditions.
+    #[must_use]
+    pub fn failures(self) -> u32 {
+        self.failures
+    }
+
+    fn next(self, random: f64) -> (Self, Duration) {
+        let range = match self.failures {
+            0 => FIRST_RETRY_MAX,
+            failures => RETRY_MAX.min(Duration::from_secs(1 << failures.min(5))),
+        };
+        (
+            Self {
+                failures: self.failures.saturating_add(1),
+            },
+            range.mul_f64(random),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(outcomes: &[Outcome], seconds_max: &[u64]) {
+        let mut backoff = Backoff::default();
+        for (outcome, seconds) in outcomes.iter().zip(seconds_max) {
+            let (next, longest) = backoff.after(*outcome, 1.0);
+            assert_eq!(longest, Duration::from_secs(*seconds), "longest wait after {outcome:?}");
+            backoff = next;
+        }
+    }
+
+    #[test]
+    fn failures_double_the_range_up_to_thirty_seconds() {
+        check(&[Outcome::Failed; 8], &[2, 2, 4, 8, 16, 30, 30, 30]);
+    }
+
+    #[test]
+    fn only_a_good_life_starts_the_count_anew() {
+        let (short, long) = (Outcome::Lived(Duration::from_secs(59)), Outcome::Lived(GOOD_LIFE));
+        check(
+            &[Outcome::Failed, Outcome::Failed, short, short, long, short],
+            &[2, 2, 4, 8, 2, 2],
+        );
+    }
+
+    #[test]
+    fn a_refused_identity_waits_a_minute_and_keeps_the_count() {
+        check(&[Outcome::Failed, Outcome::Refused, Outcome::Failed], &[2, 62, 2]);
+    }
+
+    #[test]
+    fn a_range_the_hub_names_overrides_the_schedule() {
+        let told = Outcome::Told {
+            min: Duration::from_secs(5),
+            max: Duration::from_secs(9),
+        };
+        let (_, earliest) = Backoff::default().after(told, 0.0);
+        let (_, latest) = Backoff::default().after(told, 1.0);
+        assert_eq!((earliest, latest), (Duration::from_secs(5), Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn every_wait_may_be_zero_or_anything_up_to_its_range() {
+        for random in [0.0, 0.25, 0.5, f64::NAN, -1.0] {
+            let (_, wait) = Backoff { failures: 3 }.after(Outcome::Failed, random);
+            assert!(wait <= Duration::from_secs(4), "half of the range at most");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The hub's door: TLS, upgrade and handshake over a connection it accepted.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_tungstenite::accept_hdr_async_with_config;
+use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+
+use super::{Tunnel, start};
+use crate::driver::{tune, websocket_config};
+use crate::handshake::{HandshakeError, Introduction, as_hub};
+use crate::identity::{PublicKey, SecretKey};
+use crate::limits::{HANDSHAKE_TIMEOUT, STEP_TIMEOUT};
+use crate::tls::{TlsError, exporter, server_config};
+
+/// The only path that becomes a tunnel; all others get 404.
+pub const PATH: &str = "/tunnel";
+
+/// Tells which keys a cluster may prove to hold. Must answer from memory: it runs inside the handshake.
+pub trait KeyLookup: Send + Sync {
+    /// The keys registered for a name; none if the name is unknown.
+    fn keys_of(&self, cluster: &str) -> Vec<PublicKey>;
+}
+
+impl<F: Fn(&str) -> Option<Vec<PublicKey>> + Send + Sync> KeyLookup for F {
+    fn keys_of(&self, cluster: &str) -> Vec<PublicKey> {
+        self(cluster).unwrap_or_default()
+    }
+}
+
+/// What the hub brings to every handshake; made once and cloned freely.
+#[derive(Clone)]
+pub struct AcceptOptions {
+    hub_key: Arc<SecretKey>,
+    tls: TlsAcceptor,
+    keys: Arc<dyn KeyLookup>,
+    /// Version of this program, told to agents.
+    pub version: String,
+    /// Which replica this is; may be empty.
+    pub server_id: String,
+    /// Where else the hub can be reached, as URLs; may be empty, at most 16.
+    pub endpoints: Vec<String>,
+}
+
+impl AcceptOptions {
+    /// Makes the hub's certificate from its key.
+    pub fn new(hub_key: Arc<SecretKey>, keys: Arc<dyn KeyLookup>) -> Result<Self, TlsError> {
+        let tls = TlsAcceptor::from(server_config(&hub_key)?);
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Self {
+            hub_key,
+            tls,
+            keys,
+            version,
+            server_id: String::new(),
+            endpoints: Vec::new(),
+        })
+    }
+}
+
+/// Why a connection did not become a tunnel. Agents are told no more than they need.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// All steps together took too long.
+    #[error("handshake took longer than {HANDSHAKE_TIMEOUT:?}")]
+    Timeout,
+    /// One step took too long.
+    #[error("{step} took longer than {STEP_TIMEOUT:?}")]
+    StepTimeout {
+        /// Which.
+        step: &'static str,
+    },
+    /// The socket refused its settings.
+    #[error("failed to set up the socket")]
+    Socket(#[source] std::io::Error),
+    /// No TLS connection came about.
+    #[error("failed to complete the TLS handshake")]
+    Tls(#[source] std::io::Error),
+    /// Not a WebSocket request for `/tunnel`.
+    #[error("failed to upgrade to a WebSocket")]
+    Upgrade(#[source] Box<tungstenite::Error>),
+    /// The peer is not who it should be, or does not speak our protocol.
+    #[error("failed to agree with the agent")]
+    Handshake(#[source] HandshakeError),
+}
+
+/// Makes a tunnel of an accepted connection, within 10 seconds.
+///
+/// How many of these run at once is the caller's to limit: 64 keep two cores busy with TLS.
+pub async fn accept(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel, AcceptError> {
+    timeout(HANDSHAKE_TIMEOUT, Box::pin(steps(socket, options)))
+        .await
+        .map_err(|_| AcceptError::Timeout)?
+}
+
+async fn steps(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel, AcceptError> {
+    tune(&socket).map_err(AcceptError::Socket)?;
+    let tls = timeout(STEP_TIMEOUT, options.tls.accept(socket)).await;
+    let tls = tls
+        .map_err(|_| AcceptError::StepTimeout { step: "TLS" })?
+        .map_err(AcceptError::Tls)?;
+    let exporter = exporter(tls.get_ref().1).map_err(|error| AcceptError::Tls(std::io::Error::other(error)))?;
+    let upgrade = accept_hdr_async_with_config(tls, only_tunnel, Some(websocket_config()));
+    let upgrade = timeout(STEP_TIMEOUT, upgrade)
+        .await
+        .map_err(|_| AcceptError::StepTimeout { step: "upgrade" })?;
+    let mut socket = upgrade.map_err(|error| AcceptError::Upgrade(Box::new(error)))?;
+    let us = Introduction {
+        key: &options.hub_key,
+        version: &options.version,
+        cluster: "",
+        epoch: 0,
+        server_id: &options.server_id,
+        endpoints: &options.endpoints,
+        exporter: Some(exporter),
+    };
+    let agreed = as_hub(&mut socket, &us, |cluster| options.keys.keys_of(cluster)).await;
+    Ok(start(socket, agreed.map_err(AcceptError::Handshake)?))
+}
+
+#[expect(clippy::result_large_err, reason = "the form of tungstenite's callback")]
+fn only_tunnel(request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+    if request.uri().path() == PATH {
+        return Ok(response);
+    }
+    let mut refusal = ErrorResponse::new(Some("nothing here but /tunnel\n".to_owned()));
+    *refusal.status_mut() = StatusCode::NOT_FOUND;
+    Err(refusal)
+}

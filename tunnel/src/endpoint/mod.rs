@@ -1,0 +1,73 @@
+//! A connection enters by one of two doors, [`connect`] or [`accept`], and leaves as a [`Tunnel`].
+//!
+//! A tunnel comes in four parts that usually go to different tasks: who the [`peer`](Tunnel::peer) is, an
+//! [`Opener`] for streams of ours, [`Incoming`] for the peer's, and the [`Session`] that keeps it alive.
+//! Which of several tunnels of a cluster counts, and when to dial again, is the caller's matter.
+
+pub mod accept;
+pub mod connect;
+
+mod incoming;
+mod opener;
+mod session;
+
+#[cfg(test)]
+mod tests;
+
+pub use incoming::{Incoming, IncomingOpen, Responder};
+pub use opener::{OpenError, Opener};
+pub use session::Session;
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::WebSocketStream;
+use tracing::Instrument as _;
+
+use crate::driver::drive;
+use crate::handshake::Agreed;
+use crate::identity::PublicKey;
+use crate::shared::Shared;
+
+/// Who is at the other end, proven in the handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// The agent's cluster; empty when the peer is the hub.
+    pub cluster: String,
+    /// The agent's session epoch: of two tunnels of one cluster the higher one counts. 0 for a hub.
+    pub epoch: u64,
+    /// Version of the peer's program, as it says.
+    pub version: String,
+    /// The key it proved to hold.
+    pub key: PublicKey,
+    /// Which replica of the hub this is; empty when the peer is an agent.
+    pub server_id: String,
+    /// Where else the hub can be reached; may be empty.
+    pub endpoints: Vec<String>,
+}
+
+/// A tunnel after its handshake.
+pub struct Tunnel {
+    /// Who is at the other end.
+    pub peer: PeerInfo,
+    /// Opens streams towards the peer.
+    pub opener: Opener,
+    /// Streams the peer opens.
+    pub incoming: Incoming,
+    /// Dropping it closes the tunnel.
+    pub session: Session,
+}
+
+fn start<S>(socket: WebSocketStream<S>, agreed: Agreed) -> Tunnel
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (shared, opens) = Shared::new(agreed.terms);
+    tokio::spawn(drive(socket, Arc::clone(&shared)).instrument(tracing::info_span!("tunnel")));
+    Tunnel {
+        peer: agreed.peer,
+        opener: Opener::new(Arc::clone(&shared)),
+        incoming: Incoming::new(Arc::clone(&shared), opens),
+        session: Session::new(shared),
+    }
+}

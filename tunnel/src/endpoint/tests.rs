@@ -1,0 +1,398 @@
+//! Two endpoints over real TCP on loopback, with TLS.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use super::accept::{AcceptError, AcceptOptions, accept};
+use super::connect::{ConnectError, ConnectOptions, connect};
+use super::{Incoming, OpenError, Tunnel};
+use crate::backoff::Outcome;
+use crate::frame::{GoAway, GoAwayReason, OpenCode, TargetClass};
+use crate::handshake::HandshakeError;
+use crate::identity::SecretKey;
+use crate::shared::CloseReason;
+use crate::stream::{StreamError, TunnelStream};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A hub that knows the cluster `north`, and an agent of that name.
+struct Pair {
+    listener: TcpListener,
+    hub: AcceptOptions,
+    agent: ConnectOptions,
+}
+
+fn key() -> Arc<SecretKey> {
+    Arc::new(SecretKey::generate().expect("the system has random bytes"))
+}
+
+impl Pair {
+    async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback has a free port");
+        let port = listener.local_addr().expect("a bound listener has an address").port();
+        let (hub_key, agent_key) = (key(), key());
+        let registered = agent_key.public();
+        let lookup = move |cluster: &str| (cluster == "north").then(|| vec![registered]);
+        let pins = vec![key().public(), hub_key.public()];
+        let hub = AcceptOptions::new(hub_key, Arc::new(lookup)).expect("a fresh key makes a certificate");
+        let agent = ConnectOptions::new(format!("wss://127.0.0.1:{port}"), pins, "north", agent_key, 7);
+        Self { listener, hub, agent }
+    }
+
+    async fn meet(&self) -> (Result<Tunnel, AcceptError>, Result<Tunnel, ConnectError>) {
+        let hub = async {
+            let (socket, _) = self.listener.accept().await.expect("the agent dials");
+            accept(socket, &self.hub).await
+        };
+        timeout(SOON, async { tokio::join!(hub, connect(&self.agent)) })
+            .await
+            .expect("a handshake ends")
+    }
+
+    async fn tunnels() -> (Tunnel, Tunnel) {
+        let pair = Self::new().await;
+        let (hub, agent) = pair.meet().await;
+        (hub.expect("hub accepts"), agent.expect("agent connects"))
+    }
+}
+
+/// Opens a stream and hands out both ends.
+async fn stream(from: &Tunnel, to: &mut Incoming) -> (TunnelStream, TunnelStream) {
+    let opened = from.opener.open(TargetClass::Deliver, "x", SOON);
+    let granted = async {
+        let wish = to.next().await.expect("an open comes");
+        wish.responder.accept().expect("the opener still waits")
+    };
+    let (ours, theirs) = tokio::join!(opened, granted);
+    (ours.expect("granted"), theirs)
+}
+
+fn pattern(bytes: usize, seed: u8) -> Vec<u8> {
+    (0..bytes)
+        .map(|at| {
+            (at as u8)
+                .wrapping_mul(31)
+                .wrapping_add((at >> 8) as u8)
+                .wrapping_add(seed)
+        })
+        .collect()
+}
+
+fn code_of(error: &std::io::Error) -> Option<OpenCode> {
+    error.get_ref()?.downcast_ref::<StreamError>().map(|error| error.code)
+}
+
+#[tokio::test]
+async fn both_sides_learn_who_the_other_is() {
+    let pair = Pair::new().await;
+    let (hub, agent) = pair.meet().await;
+    let (hub, agent) = (hub.expect("hub accepts"), agent.expect("agent connects"));
+    assert_eq!((hub.peer.cluster.as_str(), hub.peer.epoch), ("north", 7));
+    assert_eq!(hub.peer.key, pair.agent.key.public());
+    assert!(
+        pair.agent.pins.contains(&agent.peer.key),
+        "the agent knows which pinned key answered"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_dials_only_a_pinned_hub() {
+    let mut pair = Pair::new().await;
+    pair.agent.pins = vec![key().public()];
+    let (hub, agent) = pair.meet().await;
+    assert!(
+        matches!(agent, Err(ConnectError::Tls(_))),
+        "the agent breaks off inside TLS"
+    );
+    assert!(
+        matches!(hub, Err(AcceptError::Tls(_))),
+        "the hub learns nothing about the agent"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_with_another_key_is_refused_and_waits_a_minute() {
+    let mut pair = Pair::new().await;
+    pair.agent.key = key();
+    let (hub, agent) = pair.meet().await;
+    assert!(matches!(
+        hub,
+        Err(AcceptError::Handshake(HandshakeError::AgentNotProven { .. }))
+    ));
+    check_refused(agent);
+}
+
+#[tokio::test]
+async fn an_unknown_cluster_is_refused_with_the_same_words() {
+    let mut pair = Pair::new().await;
+    pair.agent.cluster = "south".to_owned();
+    let (hub, agent) = pair.meet().await;
+    assert!(matches!(
+        hub,
+        Err(AcceptError::Handshake(HandshakeError::UnknownCluster { .. }))
+    ));
+    check_refused(agent);
+}
+
+#[track_caller]
+fn check_refused(agent: Result<Tunnel, ConnectError>) {
+    let error = agent.err().expect("no tunnel");
+    let ConnectError::Handshake(HandshakeError::Refused(away)) = &error else {
+        unreachable!("refused by GOAWAY and not {error:?}");
+    };
+    assert_eq!(away.reason, GoAwayReason::IdentityRefused);
+    assert_eq!(
+        away.text, "cluster is not registered or key does not fit",
+        "a name cannot be probed"
+    );
+    assert_eq!(error.outcome(), Outcome::Refused);
+}
+
+#[tokio::test]
+async fn other_paths_are_not_found() {
+    let mut pair = Pair::new().await;
+    pair.agent.url += "/metrics";
+    let (hub, agent) = pair.meet().await;
+    assert!(matches!(hub, Err(AcceptError::Upgrade(_))));
+    let Err(ConnectError::Upgrade(error)) = agent else {
+        unreachable!("the upgrade fails")
+    };
+    assert!(error.to_string().contains("404"), "the hub says so: {error}");
+}
+
+#[tokio::test]
+async fn a_peer_that_says_nothing_is_dropped_in_time() {
+    let pair = Pair::new().await;
+    let silent = TcpStream::connect(pair.listener.local_addr().expect("bound"))
+        .await
+        .expect("loopback");
+    let (socket, _) = pair.listener.accept().await.expect("dialled");
+    tokio::time::pause();
+    let outcome = accept(socket, &pair.hub).await;
+    assert!(matches!(outcome, Err(AcceptError::StepTimeout { step: "TLS" })));
+    drop(silent);
+}
+
+#[tokio::test]
+async fn bytes_arrive_whole_in_both_directions_at_once() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let (left, right) = stream(&hub, &mut agent.incoming).await;
+    let (down, up) = (pattern(9_000_001, 1), pattern(7_000_003, 2));
+    let exchange = |stream: TunnelStream, sent: Vec<u8>, expected: Vec<u8>| async move {
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let writing = async {
+            writer.write_all(&sent).await.expect("the tunnel lives");
+            writer.shutdown().await.expect("the tunnel lives");
+        };
+        let reading = async {
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).await.expect("the tunnel lives");
+            assert!(
+                read == expected,
+                "{} of {} bytes, or others",
+                read.len(),
+                expected.len()
+            );
+        };
+        tokio::join!(writing, reading);
+    };
+    let both = async {
+        tokio::join!(
+            exchange(left, down.clone(), up.clone()),
+            exchange(right, up.clone(), down.clone())
+        )
+    };
+    timeout(SOON, both).await.expect("nothing hangs");
+}
+
+#[tokio::test]
+async fn an_agent_opens_streams_too() {
+    let (mut hub, agent) = Pair::tunnels().await;
+    let (mut left, mut right) = stream(&agent, &mut hub.incoming).await;
+    left.write_all(b"report").await.expect("the tunnel lives");
+    left.shutdown().await.expect("the tunnel lives");
+    let mut read = Vec::new();
+    right.read_to_end(&mut read).await.expect("the tunnel lives");
+    assert_eq!(read, b"report");
+}
+
+#[tokio::test]
+async fn a_finished_direction_leaves_the_other_open() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let (mut left, mut right) = stream(&hub, &mut agent.incoming).await;
+    left.write_all(b"question").await.expect("the tunnel lives");
+    left.shutdown().await.expect("the tunnel lives");
+    let mut question = String::new();
+    right.read_to_string(&mut question).await.expect("the tunnel lives");
+    right.write_all(b"late answer").await.expect("our direction is open");
+    right.shutdown().await.expect("the tunnel lives");
+    drop(right);
+    let mut answer = String::new();
+    left.read_to_string(&mut answer).await.expect("the tunnel lives");
+    assert_eq!((question.as_str(), answer.as_str()), ("question", "late answer"));
+}
+
+#[tokio::test]
+async fn a_dropped_stream_is_an_error_to_its_peer_and_not_an_end() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let (left, mut right) = stream(&hub, &mut agent.incoming).await;
+    drop(left);
+    let error = timeout(SOON, right.read(&mut [0; 8]))
+        .await
+        .expect("it ends")
+        .expect_err("cut off");
+    assert_eq!(code_of(&error), Some(OpenCode::Cancelled));
+}
+
+#[tokio::test]
+async fn a_refused_open_leaves_other_streams_alone() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let (mut left, mut right) = stream(&hub, &mut agent.incoming).await;
+    let class = TargetClass::Unknown("shell".to_owned());
+    let (refused, ()) = tokio::join!(hub.opener.open(class.clone(), "root", SOON), async {
+        let wish = agent.incoming.next().await.expect("an open comes");
+        assert_eq!(wish.open.class, class, "a class we do not know is carried as it is");
+        wish.responder.refuse(OpenCode::NotAllowed, &"no ".repeat(200));
+    });
+    let OpenError { code, text } = refused.err().expect("refused");
+    assert_eq!((code, text.len()), (OpenCode::NotAllowed, 256));
+    left.write_all(b"alive").await.expect("the tunnel lives");
+    let mut read = [0; 5];
+    right.read_exact(&mut read).await.expect("the tunnel lives");
+    assert_eq!(&read, b"alive");
+}
+
+#[tokio::test]
+async fn an_open_nobody_answers_times_out_and_leaves_nothing() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let slow = hub
+        .opener
+        .open(TargetClass::ApiServer, "", Duration::from_millis(50))
+        .await;
+    assert_eq!(slow.err().map(|error| error.code), Some(OpenCode::DialTimeout));
+    let wish = agent.incoming.next().await.expect("it was asked for");
+    // What comes after the RST proves that the RST has come.
+    let later = stream(&hub, &mut agent.incoming).await;
+    assert!(wish.responder.accept().is_err(), "the opener is gone");
+    assert_eq!((hub.session.streams(), agent.session.streams()), (1, 1));
+    drop(later);
+}
+
+#[tokio::test]
+async fn sixteen_unread_streams_do_not_hinder_another() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let mut unread = Vec::new();
+    for _ in 0..16 {
+        let (mut left, right) = stream(&hub, &mut agent.incoming).await;
+        let stuffed = tokio::spawn(async move {
+            let _ = left.write_all(&vec![0; 4 << 20]).await;
+        });
+        unread.push((right, stuffed));
+    }
+    let (mut left, mut right) = stream(&hub, &mut agent.incoming).await;
+    let sent = pattern(3_000_000, 9);
+    let transfer = async {
+        let writing = async {
+            left.write_all(&sent).await.expect("the tunnel lives");
+            left.shutdown().await.expect("the tunnel lives");
+        };
+        let mut read = Vec::new();
+        let (_, all) = tokio::join!(writing, right.read_to_end(&mut read));
+        all.expect("the tunnel lives");
+        assert!(read == sent, "whole and in order");
+    };
+    timeout(SOON, transfer).await.expect("unread streams hold up nobody");
+    assert!(
+        unread.iter().all(|(_, stuffed)| !stuffed.is_finished()),
+        "they still wait for their credit"
+    );
+    unread.into_iter().for_each(|(_, stuffed)| stuffed.abort());
+}
+
+#[tokio::test]
+async fn a_closed_tunnel_tells_why_and_fails_its_streams() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let (_left, mut right) = stream(&hub, &mut agent.incoming).await;
+    let away = GoAway::new(GoAwayReason::Replaced, "epoch 8 came");
+    hub.session.close(away.clone());
+    assert_eq!(hub.session.closed().await, CloseReason::Local(away));
+    let reason = timeout(SOON, agent.session.closed()).await.expect("the agent notices");
+    let CloseReason::Peer(Some(said)) = reason else {
+        unreachable!("closed by the hub and not {reason:?}")
+    };
+    assert_eq!(
+        (said.reason, said.text.as_str()),
+        (GoAwayReason::Replaced, "epoch 8 came")
+    );
+    let error = right
+        .read(&mut [0; 8])
+        .await
+        .expect_err("no stream outlives its tunnel");
+    assert_eq!(code_of(&error), Some(OpenCode::Gone));
+    assert!(agent.incoming.next().await.is_none(), "no open comes any more");
+    let late = agent.opener.open(TargetClass::Report, "", SOON).await;
+    assert_eq!(late.err().map(|error| error.code), Some(OpenCode::Gone));
+}
+
+#[tokio::test]
+async fn a_draining_tunnel_takes_no_new_streams_and_keeps_the_old() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let (mut left, mut right) = stream(&hub, &mut agent.incoming).await;
+    let range = (Duration::from_secs(1), Duration::from_secs(9));
+    hub.session
+        .go_away(GoAway::new(GoAwayReason::Drain, "").with_retry(range.0, range.1));
+    let away = timeout(SOON, agent.session.draining())
+        .await
+        .expect("the agent is told");
+    assert_eq!((away.reason, away.retry()), (GoAwayReason::Drain, Some(range)));
+    let late = agent.opener.open(TargetClass::Report, "", SOON).await;
+    assert_eq!(late.err().map(|error| error.code), Some(OpenCode::Gone));
+    right.write_all(b"still here").await.expect("old streams go on");
+    let mut read = [0; 10];
+    left.read_exact(&mut read).await.expect("old streams go on");
+    assert_eq!(&read, b"still here");
+}
+
+#[tokio::test]
+async fn dropping_the_session_closes_the_tunnel() {
+    let (hub, agent) = Pair::tunnels().await;
+    drop(hub.session);
+    let reason = timeout(SOON, agent.session.closed()).await.expect("the agent notices");
+    assert!(
+        matches!(
+            reason,
+            CloseReason::Peer(Some(GoAway {
+                reason: GoAwayReason::Shutdown,
+                ..
+            }))
+        ),
+        "{reason:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_listener_that_is_gone_refuses_opens() {
+    let (hub, agent) = Pair::tunnels().await;
+    drop(agent.incoming);
+    let refused = hub.opener.open(TargetClass::Deliver, "", SOON).await;
+    assert_eq!(refused.err().map(|error| error.code), Some(OpenCode::NotAllowed));
+}
+
+#[tokio::test]
+async fn streams_opened_and_dropped_leave_nothing_behind() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    for _ in 0..300 {
+        let (left, right) = stream(&hub, &mut agent.incoming).await;
+        drop((left, right));
+    }
+    // The last RSTs may be on their way; a stream opened after them arrives after them.
+    let last = stream(&hub, &mut agent.incoming).await;
+    assert_eq!((hub.session.streams(), agent.session.streams()), (1, 1));
+    drop(last);
+}

@@ -1,0 +1,337 @@
+//! Two HELLOs and an AUTH enter, and what both sides may rely on leaves.
+//!
+//! ```text
+//!  hub   ── HELLO(nonce) ────────────────▶ agent
+//!  hub   ◀── HELLO(nonce, signature) ───── agent
+//!  hub   ── AUTH(key, signature) ────────▶ agent
+//! ```
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::{SinkExt as _, StreamExt as _};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use crate::endpoint::PeerInfo;
+use crate::frame::{Auth, Frame, FrameError, GoAway, GoAwayReason, Hello, Kind, ProtocolRange, decode, encode};
+use crate::identity::{KeyError, Proof, PublicKey, Role, SecretKey, fresh_nonce};
+use crate::limits::{CLOSE_TIMEOUT, FRAME_PAYLOAD_BYTES, JSON_BYTES_MAX, STEP_TIMEOUT, STREAMS_MAX, WINDOW_BYTES};
+use crate::mux::Terms;
+
+/// Why two sides did not come to terms.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// The peer took longer than a step may.
+    #[error("peer did not send its {awaited:?} in time")]
+    Timeout {
+        /// What was waited for.
+        awaited: Kind,
+    },
+    /// The WebSocket failed.
+    #[error("connection failed during the handshake")]
+    Socket(#[source] Box<tungstenite::Error>),
+    /// The peer ended the connection without a reason.
+    #[error("peer closed the connection before its {awaited:?}")]
+    Closed {
+        /// What was waited for.
+        awaited: Kind,
+    },
+    /// Not a frame, or not a sound one.
+    #[error("peer sent an invalid frame")]
+    Frame(#[source] FrameError),
+    /// A frame that has no place in a handshake, or a text message.
+    #[error("peer sent something else than its {awaited:?}")]
+    Unexpected {
+        /// What was waited for.
+        awaited: Kind,
+    },
+    /// The peer refused us.
+    #[error("refused by the peer: {} {}", .0.reason, .0.text)]
+    Refused(GoAway),
+    /// No version in common.
+    #[error("{0}")]
+    Version(String),
+    /// No such cluster is registered.
+    #[error("cluster {cluster:?} is not registered")]
+    UnknownCluster {
+        /// The name the agent gave.
+        cluster: String,
+    },
+    /// The agent's signature fits none of the cluster's keys.
+    #[error("agent did not prove to hold a key of cluster {cluster:?}")]
+    AgentNotProven {
+        /// The name the agent gave.
+        cluster: String,
+    },
+    /// The hub's signature is not of a pinned key.
+    #[error("hub did not prove to hold a pinned key")]
+    HubNotProven,
+    /// The hub says that somebody else ended TLS, which a pinned connection does not allow.
+    #[error("hub did not bind the handshake to this TLS connection")]
+    NotBound,
+    /// No nonce could be made.
+    #[error("failed to make a nonce")]
+    Nonce(#[source] KeyError),
+}
+
+/// What a handshake is made with, on either side.
+pub(crate) struct Introduction<'a> {
+    pub(crate) key: &'a SecretKey,
+    pub(crate) version: &'a str,
+    /// The agent's own; empty at the hub.
+    pub(crate) cluster: &'a str,
+    pub(crate) epoch: u64,
+    pub(crate) server_id: &'a str,
+    pub(crate) endpoints: &'a [String],
+    pub(crate) exporter: Option<[u8; 32]>,
+}
+
+/// What both sides may rely on.
+pub(crate) struct Agreed {
+    pub(crate) terms: Terms,
+    pub(crate) peer: PeerInfo,
+}
+
+/// The hub's side. `keys_of` gives the keys registered for a name; none means the name is unknown.
+pub(crate) async fn as_hub<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    us: &Introduction<'_>,
+    keys_of: impl FnOnce(&str) -> Vec<PublicKey>,
+) -> Result<Agreed, HandshakeError> {
+    let outcome = hub_steps(socket, us, keys_of).await;
+    if let Err(error) = &outcome {
+        refuse(socket, error).await;
+    }
+    outcome
+}
+
+async fn hub_steps<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    us: &Introduction<'_>,
+    keys_of: impl FnOnce(&str) -> Vec<PublicKey>,
+) -> Result<Agreed, HandshakeError> {
+    let ours = hello(us)?;
+    let hub_nonce = ours.nonce;
+    send(socket, Frame::Hello(Box::new(ours)), Kind::Hello).await?;
+    let theirs = receive_hello(socket).await?;
+    check_version(Role::Hub, us.version, &theirs)?;
+    let keys = if theirs.cluster.is_empty() {
+        Vec::new()
+    } else {
+        keys_of(&theirs.cluster)
+    };
+    if keys.is_empty() {
+        return Err(HandshakeError::UnknownCluster {
+            cluster: theirs.cluster,
+        });
+    }
+    let proof = Proof {
+        hub_nonce,
+        agent_nonce: theirs.nonce,
+        cluster: &theirs.cluster,
+        epoch: theirs.epoch,
+        exporter: us.exporter,
+    };
+    let signature = STANDARD.decode(&theirs.signature).unwrap_or_default();
+    let Some(key) = keys
+        .iter()
+        .find(|key| proof.verify(Role::Agent, key, &signature))
+        .copied()
+    else {
+        return Err(HandshakeError::AgentNotProven {
+            cluster: theirs.cluster,
+        });
+    };
+    let auth = Auth {
+        key: *us.key.public().as_bytes(),
+        signature: proof.sign(Role::Hub, us.key),
+    };
+    send(socket, Frame::Auth(auth), Kind::Auth).await?;
+    Ok(agree(Role::Hub, *theirs, key))
+}
+
+/// The agent's side. `pins` are the hub's keys; with `us.exporter` the hub must have ended TLS itself.
+pub(crate) async fn as_agent<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    us: &Introduction<'_>,
+    pins: &[PublicKey],
+) -> Result<Agreed, HandshakeError> {
+    let outcome = agent_steps(socket, us, pins).await;
+    if let Err(error) = &outcome {
+        refuse(socket, error).await;
+    }
+    outcome
+}
+
+async fn agent_steps<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    us: &Introduction<'_>,
+    pins: &[PublicKey],
+) -> Result<Agreed, HandshakeError> {
+    let theirs = receive_hello(socket).await?;
+    check_version(Role::Agent, us.version, &theirs)?;
+    if us.exporter.is_some() && !theirs.channel_binding {
+        return Err(HandshakeError::NotBound);
+    }
+    let mut ours = hello(us)?;
+    let proof = Proof {
+        hub_nonce: theirs.nonce,
+        agent_nonce: ours.nonce,
+        cluster: us.cluster,
+        epoch: us.epoch,
+        exporter: us.exporter,
+    };
+    ours.signature = STANDARD.encode(proof.sign(Role::Agent, us.key));
+    send(socket, Frame::Hello(Box::new(ours)), Kind::Hello).await?;
+    let Frame::Auth(auth) = receive(socket, Kind::Auth).await? else {
+        return Err(HandshakeError::Unexpected { awaited: Kind::Auth });
+    };
+    let key = PublicKey::from_bytes(auth.key);
+    if !pins.contains(&key) || !proof.verify(Role::Hub, &key, &auth.signature) {
+        return Err(HandshakeError::HubNotProven);
+    }
+    Ok(agree(Role::Agent, *theirs, key))
+}
+
+fn hello(us: &Introduction<'_>) -> Result<Hello, HandshakeError> {
+    Ok(Hello {
+        protocol: ProtocolRange::OURS,
+        features: Vec::new(),
+        max_frame: FRAME_PAYLOAD_BYTES as u32,
+        initial_window: WINDOW_BYTES,
+        max_streams: STREAMS_MAX as u32,
+        cluster: us.cluster.to_owned(),
+        version: us.version.to_owned(),
+        epoch: us.epoch,
+        nonce: fresh_nonce().map_err(HandshakeError::Nonce)?,
+        server_id: us.server_id.to_owned(),
+        endpoints: us.endpoints.to_vec(),
+        channel_binding: us.exporter.is_some(),
+        signature: String::new(),
+    })
+}
+
+fn check_version(role: Role, our_version: &str, theirs: &Hello) -> Result<u16, HandshakeError> {
+    let ours = ProtocolRange::OURS;
+    ours.common(theirs.protocol).ok_or_else(|| {
+        let (we, they) = match role {
+            Role::Hub => ("hub", "agent"),
+            Role::Agent => ("agent", "hub"),
+        };
+        HandshakeError::Version(format!(
+            "{we} {our_version} speaks protocol {} to {}, {they} {} speaks {} to {}",
+            ours.min, ours.max, theirs.version, theirs.protocol.min, theirs.protocol.max
+        ))
+    })
+}
+
+fn agree(role: Role, theirs: Hello, key: PublicKey) -> Agreed {
+    let terms = Terms {
+        role,
+        frame_bytes_in: FRAME_PAYLOAD_BYTES,
+        frame_bytes_out: FRAME_PAYLOAD_BYTES.min(theirs.max_frame as usize),
+        window_in: WINDOW_BYTES,
+        window_out: theirs.initial_window,
+        streams_max: STREAMS_MAX.min(theirs.max_streams as usize),
+        ping_jitter: random_fraction(),
+    };
+    let peer = PeerInfo {
+        cluster: theirs.cluster,
+        epoch: theirs.epoch,
+        version: theirs.version,
+        key,
+        server_id: theirs.server_id,
+        endpoints: theirs.endpoints,
+    };
+    Agreed { terms, peer }
+}
+
+/// Only spreads pings; without randomness they are merely not spread.
+fn random_fraction() -> f64 {
+    let mut byte = [128];
+    let _ = SystemRandom::new().fill(&mut byte);
+    f64::from(byte[0]) / 255.0
+}
+
+async fn send<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    frame: Frame,
+    kind: Kind,
+) -> Result<(), HandshakeError> {
+    let message = encode(&frame).map_err(HandshakeError::Frame)?;
+    let sent = timeout(STEP_TIMEOUT, socket.send(Message::Binary(message))).await;
+    sent.map_err(|_| HandshakeError::Timeout { awaited: kind })?
+        .map_err(|error| HandshakeError::Socket(Box::new(error)))
+}
+
+async fn receive_hello<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+) -> Result<Box<Hello>, HandshakeError> {
+    match receive(socket, Kind::Hello).await? {
+        Frame::Hello(hello) => Ok(hello),
+        _ => Err(HandshakeError::Unexpected { awaited: Kind::Hello }),
+    }
+}
+
+async fn receive<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    awaited: Kind,
+) -> Result<Frame, HandshakeError> {
+    let frame = timeout(STEP_TIMEOUT, next_frame(socket, awaited)).await;
+    match frame.map_err(|_| HandshakeError::Timeout { awaited })?? {
+        Frame::GoAway(away) => Err(HandshakeError::Refused(away)),
+        frame => Ok(frame),
+    }
+}
+
+async fn next_frame<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    awaited: Kind,
+) -> Result<Frame, HandshakeError> {
+    loop {
+        let message = socket.next().await.ok_or(HandshakeError::Closed { awaited })?;
+        match message.map_err(|error| HandshakeError::Socket(Box::new(error)))? {
+            Message::Binary(bytes) => {
+                if let Some(frame) = decode(bytes, JSON_BYTES_MAX).map_err(HandshakeError::Frame)? {
+                    return Ok(frame);
+                }
+            }
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Close(_) => return Err(HandshakeError::Closed { awaited }),
+            Message::Text(_) | Message::Frame(_) => return Err(HandshakeError::Unexpected { awaited }),
+        }
+    }
+}
+
+/// Tells the peer why, as far as that is its business. Whether a name exists is not.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<S>, error: &HandshakeError) {
+    let away = match error {
+        HandshakeError::UnknownCluster { .. } | HandshakeError::AgentNotProven { .. } => GoAway::new(
+            GoAwayReason::IdentityRefused,
+            "cluster is not registered or key does not fit",
+        ),
+        HandshakeError::HubNotProven | HandshakeError::NotBound => {
+            GoAway::new(GoAwayReason::IdentityRefused, error.to_string())
+        }
+        HandshakeError::Version(text) => GoAway::new(GoAwayReason::Version, text),
+        HandshakeError::Frame(_) | HandshakeError::Unexpected { .. } => {
+            GoAway::new(GoAwayReason::ProtocolError, error.to_string())
+        }
+        HandshakeError::Timeout { .. }
+        | HandshakeError::Socket(_)
+        | HandshakeError::Closed { .. }
+        | HandshakeError::Refused(_)
+        | HandshakeError::Nonce(_) => return,
+    };
+    if let Ok(message) = encode(&Frame::GoAway(away)) {
+        // The peer's own error is what counts; it may be gone already.
+        let _ = timeout(CLOSE_TIMEOUT, async {
+            socket.send(Message::Binary(message)).await?;
+            socket.close(None).await
+        })
+        .await;
+    }
+}

@@ -1,0 +1,105 @@
+//! Every number the tunnel holds itself to, with the reason for it.
+//!
+//! Limits on what a peer may make us keep in memory come first, then those on how long we wait.
+
+use std::time::Duration;
+
+/// Bytes of a frame's header: type, length and stream id.
+pub const HEADER_BYTES: usize = 8;
+
+/// Largest payload any frame may announce. The negotiated value lies between this and
+/// [`FRAME_PAYLOAD_BYTES_MIN`]: larger frames make a control frame wait longer behind one of data.
+pub const FRAME_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Smallest `max_frame` a peer may ask for: HELLO and OPEN must always fit.
+pub const FRAME_PAYLOAD_BYTES_MIN: usize = JSON_BYTES_MAX;
+
+/// What we ask for: 32 KiB costs no throughput against 64 KiB and halves the wait behind one frame.
+pub const FRAME_PAYLOAD_BYTES: usize = 32 * 1024;
+
+/// HELLO and OPEN are parsed as JSON, so they are small before they meet a parser.
+pub const JSON_BYTES_MAX: usize = 4 * 1024;
+
+/// Text beside an error code is for a person's eyes and never decides anything.
+pub const REASON_TEXT_BYTES_MAX: usize = 256;
+
+/// A target longer than this is no address, object path or topic we know of.
+pub const TARGET_BYTES_MAX: usize = 1024;
+
+/// Same bound as a Kubernetes name; it is only carried into logs and audit lines.
+pub const REQUEST_ID_BYTES_MAX: usize = 253;
+
+/// A cluster's name is a Kubernetes name.
+pub const CLUSTER_NAME_BYTES_MAX: usize = 253;
+
+/// Hub endpoints a HELLO may list: two tunnels out of a handful of replicas, never a fleet of hubs.
+pub const ENDPOINTS_MAX: usize = 16;
+
+/// Credit a stream starts with. 256 KiB fills a 100 Mbit/s path of 20 ms; growth comes on top.
+pub const WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Smallest first window a peer may grant: below one small frame a stream cannot move sensibly.
+pub const WINDOW_BYTES_MIN: u32 = FRAME_PAYLOAD_BYTES_MIN as u32;
+
+/// Largest credit a stream may hold: 4 MiB fills 100 Mbit/s at 300 ms; more only fills memory.
+pub const WINDOW_BYTES_MAX: u32 = 4 * 1024 * 1024;
+
+/// Streams one peer may have open at once, in both directions together.
+pub const STREAMS_MAX: usize = 1_000;
+
+/// Opens that wait for an answer, each way. A stalled side must not collect tens of thousands.
+pub const PENDING_OPENS_MAX: usize = 100;
+
+/// Bytes a stream queues towards the wire before its writer waits: four frames keep the driver busy,
+/// and what is queued here no longer can be overtaken within its stream.
+pub const SEND_QUEUE_BYTES: usize = 4 * FRAME_PAYLOAD_BYTES;
+
+/// Payloads below this are copied out of the WebSocket's read buffer, and gathered up to one page, so
+/// that a stream of one-byte frames pins neither 32 KiB blocks nor one allocation per byte.
+pub const SMALL_PAYLOAD_BYTES: usize = 1024;
+
+/// Size at which gathered small payloads become one chunk for the reader.
+pub const GATHERED_BYTES: usize = 4 * 1024;
+
+/// Control frames that may wait for the wire. Honest peers need a few per stream
+/// (`STREAMS_MAX` x (OPEN, OPEN_OK, RST) + PONGs); a peer that makes us answer and does not read is cut off.
+pub const CONTROL_FRAMES_MAX: usize = 4 * STREAMS_MAX;
+
+/// Unsent PONGs kept; older ones are dropped, because the newest answer is the one that proves life.
+pub const PENDING_PONGS_MAX: usize = 16;
+
+/// Streams that were idle may go first this many times in a row before a busy one gets its turn.
+pub const IDLE_FIRST_IN_A_ROW: u32 = 8;
+
+/// Bytes taken from the mux before a flush: two frames, about what `NOTSENT_LOWAT_BYTES` lets out at once.
+pub const BATCH_BYTES: usize = 64 * 1024;
+
+/// Messages the driver reads before it turns to writing: no side can starve the other.
+pub const MESSAGES_PER_TURN: usize = 64;
+
+/// tungstenite zero-fills its read buffer for every read, so it is paid once per small message.
+pub const WEBSOCKET_READ_BUFFER_BYTES: usize = 32 * 1024;
+
+/// tungstenite's own bound on what it buffers when the socket does not take it.
+pub const WEBSOCKET_WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Unsent bytes in the kernel. What sits there cannot be overtaken by a ping, so it must be little.
+pub const NOTSENT_LOWAT_BYTES: u32 = 16 * 1024;
+
+/// Silence after which we ask the peer for a sign of life. NAT entries live 30 to 60 seconds.
+pub const PING_AFTER: Duration = Duration::from_secs(10);
+
+/// Silence after which the peer is dead. Any byte counts, so bulk never kills a tunnel.
+pub const DEAD_AFTER: Duration = Duration::from_secs(25);
+
+/// All of TCP, TLS, upgrade and HELLO.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One step of the handshake.
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time a closing tunnel has to get its last GOAWAY out.
+pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Longest time an OPEN may ask the other side to spend on its target.
+pub const OPEN_DEADLINE_MAX: Duration = Duration::from_secs(60);

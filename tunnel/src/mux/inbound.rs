@@ -1,0 +1,178 @@
+//! What a peer's frames do. Nothing a peer sends may panic, and nothing it sends on one stream may hurt another.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::stream::{Phase, Stream};
+use super::{Event, Mux, Violation};
+use crate::frame::{Frame, FrameError, GoAway, Kind, Open, OpenCode, Reset, decode};
+use crate::identity::Role;
+use crate::limits::{CONTROL_FRAMES_MAX, PENDING_OPENS_MAX};
+
+impl Mux {
+    /// Takes one message of the peer. After an error the tunnel must be closed.
+    pub fn on_frame(&mut self, message: Bytes, now: Duration) -> Result<(), Violation> {
+        self.liveness.received(now);
+        match decode(message, self.terms.frame_bytes_in) {
+            Ok(Some(frame)) => self.on_known(frame, now)?,
+            Ok(None) => {}
+            Err(error) => self.on_invalid(error)?,
+        }
+        let waiting = self.outbox.control_len();
+        if waiting > CONTROL_FRAMES_MAX {
+            Err(Violation::Flood { waiting })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn on_known(&mut self, frame: Frame, now: Duration) -> Result<(), Violation> {
+        match frame {
+            Frame::Hello(_) => Err(Violation::Unexpected(Kind::Hello)),
+            Frame::Auth(_) => Err(Violation::Unexpected(Kind::Auth)),
+            Frame::Open(id, open) => self.on_open(id, open),
+            Frame::OpenOk(id) => self.on_open_ok(id),
+            Frame::Data(id, payload) => self.on_stream(id, |stream| stream.recv.data(payload)),
+            Frame::Fin(id) => self.on_stream(id, |stream| stream.recv.finish()),
+            Frame::Window(id, credit) => self.on_stream(id, |stream| stream.send.grant(credit)),
+            Frame::Rst(id, reset) => self.on_rst(id, reset),
+            Frame::Ping(echo) => {
+                self.outbox.pong(echo);
+                Ok(())
+            }
+            Frame::Pong(echo) => {
+                self.liveness.ponged(echo, now);
+                Ok(())
+            }
+            Frame::GoAway(away) => {
+                self.on_go_away(away);
+                Ok(())
+            }
+        }
+    }
+
+    /// A frame whose header was sound and whose stream is known hurts only that stream.
+    fn on_invalid(&mut self, error: FrameError) -> Result<(), Violation> {
+        let FrameError::Malformed { kind, stream, what } = error else {
+            return Err(Violation::Frame(error));
+        };
+        let broken = Reset::new(OpenCode::Internal, what);
+        match kind {
+            Kind::Open => {
+                self.claim(stream)?;
+                self.control(&Frame::Rst(stream, broken));
+                Ok(())
+            }
+            Kind::Data | Kind::Window | Kind::Rst => self.on_stream(stream, |_| Err(broken)),
+            _ => Err(Violation::Frame(error)),
+        }
+    }
+
+    fn is_ours(&self, id: u32) -> bool {
+        (id % 2 == 1) == (self.terms.role == Role::Hub)
+    }
+
+    /// Marks an id of the peer's as used: odd or even as its side is, and above all before it.
+    fn claim(&mut self, id: u32) -> Result<(), Violation> {
+        if self.is_ours(id) || id <= self.last_peer_id {
+            return Err(Violation::StreamId {
+                stream: id,
+                last: self.last_peer_id,
+            });
+        }
+        self.last_peer_id = id;
+        Ok(())
+    }
+
+    fn on_open(&mut self, id: u32, open: Open) -> Result<(), Violation> {
+        self.claim(id)?;
+        let refusal = if self.refuses_opens {
+            Some(Reset::new(OpenCode::Gone, "tunnel is closing"))
+        } else if self.streams.len() >= self.terms.streams_max || self.incoming >= PENDING_OPENS_MAX {
+            Some(Reset::new(OpenCode::Limit, "too many streams are open or being opened"))
+        } else {
+            None
+        };
+        if let Some(reset) = refusal {
+            self.control(&Frame::Rst(id, reset));
+            return Ok(());
+        }
+        self.insert(id, Phase::Incoming);
+        self.incoming += 1;
+        self.events.push_back(Event::Incoming(id, open));
+        Ok(())
+    }
+
+    /// The stream a frame is for; `None` if it is over and the frame was on its way when that happened.
+    fn live(&mut self, id: u32) -> Result<Option<&mut Stream>, Violation> {
+        let used = if self.is_ours(id) {
+            id < self.next_id
+        } else {
+            id <= self.last_peer_id
+        };
+        if !used {
+            return Err(Violation::UnknownStream { stream: id });
+        }
+        Ok(self.streams.get_mut(&id).filter(|stream| stream.ended.is_none()))
+    }
+
+    fn on_open_ok(&mut self, id: u32) -> Result<(), Violation> {
+        let Some(stream) = self.live(id)? else { return Ok(()) };
+        if stream.phase != Phase::Opening {
+            self.reset(id, Reset::new(OpenCode::Internal, "open-ok for a stream that is open"));
+            return Ok(());
+        }
+        stream.phase = Phase::Open;
+        self.opening -= 1;
+        self.events.push_back(Event::Opened(id));
+        Ok(())
+    }
+
+    /// Applies a frame to its stream; a rule it breaks resets that stream alone.
+    fn on_stream(&mut self, id: u32, apply: impl FnOnce(&mut Stream) -> Result<(), Reset>) -> Result<(), Violation> {
+        let Some(stream) = self.live(id)? else { return Ok(()) };
+        let applied = match stream.phase {
+            Phase::Opening => Err(Reset::new(OpenCode::Internal, "frame before open-ok")),
+            Phase::Incoming | Phase::Open => apply(stream),
+        };
+        match applied {
+            Ok(()) => self.wake(id),
+            Err(reset) => self.reset(id, reset),
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, id: u32) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        if stream.recv.wakes_reader() {
+            self.events.push_back(Event::Readable(id));
+        }
+        if stream.send.unblocks() {
+            self.events.push_back(Event::Writable(id));
+        }
+    }
+
+    fn on_rst(&mut self, id: u32, reset: Reset) -> Result<(), Violation> {
+        let Some(stream) = self.live(id)? else { return Ok(()) };
+        let phase = stream.phase;
+        stream.end(reset);
+        self.settle(phase);
+        self.events.push_back(Event::Ended(id));
+        Ok(())
+    }
+
+    fn on_go_away(&mut self, away: GoAway) {
+        self.peer_refuses_opens = true;
+        let gone = Reset::new(OpenCode::Gone, "peer went away before it saw this stream");
+        let is_unseen = |id: &u32| *id > away.last_stream && self.is_ours(*id);
+        let unseen: Vec<u32> = self.streams.keys().copied().filter(is_unseen).collect();
+        for id in unseen {
+            // The peer is free to have it in flight, so it is told as well.
+            self.reset(id, gone.clone());
+        }
+        self.events.push_back(Event::GoAway(away));
+    }
+}

@@ -1,0 +1,96 @@
+//! When silence asks for a ping, and when it means death.
+
+use std::time::Duration;
+
+use super::Death;
+use crate::limits::{DEAD_AFTER, PING_AFTER};
+
+/// The times a tunnel lives by, all since its beginning.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    ping_after: Duration,
+    received: Duration,
+    pinged: Option<Duration>,
+    unflushed: Option<Duration>,
+    rtt: Option<Duration>,
+}
+
+/// What the time asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Tick {
+    Nothing,
+    Ping([u8; 8]),
+    Dead(Death),
+}
+
+impl Liveness {
+    /// `jitter` in `0.0..=1.0` spreads the pings of many tunnels over +-10 %.
+    pub(super) fn new(jitter: f64, now: Duration) -> Self {
+        let jitter = if jitter.is_nan() { 0.5 } else { jitter.clamp(0.0, 1.0) };
+        let ping_after = PING_AFTER.mul_f64(0.9 + 0.2 * jitter);
+        Self {
+            ping_after,
+            received: now,
+            pinged: None,
+            unflushed: None,
+            rtt: None,
+        }
+    }
+
+    /// Any message counts, not only a PONG: bulk must never kill a tunnel.
+    pub(super) fn received(&mut self, now: Duration) {
+        self.received = now;
+    }
+
+    /// The ping carries its own time, so that an answer needs no table.
+    pub(super) fn ponged(&mut self, echo: [u8; 8], now: Duration) {
+        let sent = Duration::from_nanos(u64::from_be_bytes(echo));
+        if Some(sent) == self.pinged {
+            self.rtt = Some(now.saturating_sub(sent));
+        }
+    }
+
+    pub(super) fn taken_out(&mut self, now: Duration) {
+        self.unflushed.get_or_insert(now);
+    }
+
+    pub(super) fn flushed(&mut self) {
+        self.unflushed = None;
+    }
+
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+
+    fn ping_due(&self) -> Duration {
+        self.pinged.map_or(self.received, |pinged| pinged.max(self.received)) + self.ping_after
+    }
+
+    /// When to tick next.
+    pub(super) fn due(&self) -> Duration {
+        let dead = self
+            .unflushed
+            .map_or(self.received, |unflushed| unflushed.min(self.received))
+            + DEAD_AFTER;
+        dead.min(self.ping_due())
+    }
+
+    pub(super) fn tick(&mut self, now: Duration) -> Tick {
+        let silence = now.saturating_sub(self.received);
+        if silence >= DEAD_AFTER {
+            return Tick::Dead(Death::Silent(silence));
+        }
+        let stuck = self
+            .unflushed
+            .map_or(Duration::ZERO, |unflushed| now.saturating_sub(unflushed));
+        if stuck >= DEAD_AFTER {
+            return Tick::Dead(Death::Stuck(stuck));
+        }
+        if now < self.ping_due() {
+            return Tick::Nothing;
+        }
+        let nanos = now.as_nanos() as u64;
+        self.pinged = Some(Duration::from_nanos(nanos));
+        Tick::Ping(nanos.to_be_bytes())
+    }
+}

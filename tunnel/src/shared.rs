@@ -1,0 +1,256 @@
+//! What a tunnel's driver and its streams share: the state machine under a lock, and who waits for what.
+//!
+//! The lock is held for single operations on the state machine and never across an await. Wakers are
+//! collected under it and woken after it, so that nothing foreign ever runs inside.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::frame::{GoAway, Open, OpenCode, Reset};
+use crate::limits::PENDING_OPENS_MAX;
+use crate::mux::{Death, Event, Mux, Terms, Violation};
+
+/// Why a tunnel is over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CloseReason {
+    /// We closed it and said this.
+    #[error("closed by this side: {}", .0.reason)]
+    Local(GoAway),
+    /// The peer closed it, after this GOAWAY if it sent one.
+    #[error("closed by the peer{}", .0.as_ref().map(|away| format!(": {}", away.reason)).unwrap_or_default())]
+    Peer(Option<GoAway>),
+    /// The peer gave no sign of life.
+    #[error("peer is dead")]
+    Dead(#[source] Death),
+    /// The peer broke the protocol.
+    #[error("peer broke the protocol")]
+    Violation(#[source] Violation),
+    /// The peer sent something that is no binary WebSocket message, or the socket failed.
+    #[error("connection failed: {0}")]
+    Connection(String),
+    /// The task that drives the tunnel ended before its time, as at the end of a runtime.
+    #[error("driver ended")]
+    Aborted,
+}
+
+/// Which side of a stream waits.
+#[derive(Clone, Copy)]
+pub(crate) enum Waiting {
+    Read,
+    Write,
+    Opening,
+}
+
+#[derive(Default)]
+struct Wakers([Option<Waker>; 3]);
+
+struct State {
+    mux: Mux,
+    wakers: HashMap<u32, Wakers>,
+    incoming: Option<mpsc::Sender<(u32, Open)>>,
+    stop: Option<GoAway>,
+}
+
+/// One tunnel, as all its parts see it.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    driver: AtomicWaker,
+    began: Instant,
+    closed: watch::Sender<Option<CloseReason>>,
+    draining: watch::Sender<Option<GoAway>>,
+}
+
+impl Shared {
+    pub(crate) fn new(terms: Terms) -> (Arc<Self>, mpsc::Receiver<(u32, Open)>) {
+        // The state machine lets at most this many opens be undecided, so the channel never is full.
+        let (incoming, opens) = mpsc::channel(PENDING_OPENS_MAX);
+        let mux = Mux::new(terms, Duration::ZERO);
+        let state = State {
+            mux,
+            wakers: HashMap::new(),
+            incoming: Some(incoming),
+            stop: None,
+        };
+        let shared = Self {
+            state: Mutex::new(state),
+            driver: AtomicWaker::new(),
+            began: Instant::now(),
+            closed: watch::Sender::new(None),
+            draining: watch::Sender::new(None),
+        };
+        (Arc::new(shared), opens)
+    }
+
+    /// A panic under the lock would be a bug of ours; going on keeps the other streams alive.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Mux) -> T) -> T {
+        let mut woken = Vec::new();
+        let mut state = self.lock();
+        let outcome = act(&mut state.mux);
+        self.dispatch(&mut state, &mut woken);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        outcome
+    }
+
+    fn dispatch(&self, state: &mut State, woken: &mut Vec<Waker>) {
+        while let Some(event) = state.mux.next_event() {
+            let (id, waiting): (u32, &[Waiting]) = match event {
+                Event::Opened(id) => (id, &[Waiting::Opening]),
+                Event::Readable(id) => (id, &[Waiting::Read]),
+                Event::Writable(id) => (id, &[Waiting::Write]),
+                Event::Ended(id) => (id, &[Waiting::Opening, Waiting::Read, Waiting::Write]),
+                Event::Incoming(id, open) => {
+                    offer(state, id, open);
+                    continue;
+                }
+                Event::GoAway(away) => {
+                    self.draining.send_replace(Some(away));
+                    continue;
+                }
+            };
+            if let Some(wakers) = state.wakers.get_mut(&id) {
+                woken.extend(waiting.iter().filter_map(|waiting| wakers.0[*waiting as usize].take()));
+            }
+        }
+    }
+
+    /// Does something for a stream and lets the driver carry out what follows from it.
+    pub(crate) fn act<T>(&self, act: impl FnOnce(&mut Mux) -> T) -> T {
+        let outcome = self.with(act);
+        self.driver.wake();
+        outcome
+    }
+
+    /// Does something for a stream; if `act` gives `None`, the task waits to be woken.
+    pub(crate) fn act_or_wait<T>(
+        &self,
+        id: u32,
+        waiting: Waiting,
+        cx: &Context<'_>,
+        act: impl FnOnce(&mut Mux) -> Option<T>,
+    ) -> Option<T> {
+        let mut state = self.lock();
+        let outcome = act(&mut state.mux);
+        if outcome.is_none() {
+            state.wakers.entry(id).or_default().0[waiting as usize] = Some(cx.waker().clone());
+        }
+        let mut woken = Vec::new();
+        self.dispatch(&mut state, &mut woken);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        self.driver.wake();
+        outcome
+    }
+
+    /// Gives a stream's id back; what it had waiting is forgotten.
+    pub(crate) fn release(&self, id: u32) {
+        let forgotten = {
+            let mut state = self.lock();
+            state.mux.release(id);
+            state.wakers.remove(&id)
+        };
+        // Outside of the lock, because a waker may be the last to hold a task.
+        drop(forgotten);
+        self.act(|_| ());
+    }
+
+    pub(crate) fn on_message(&self, message: Bytes) -> Result<(), Violation> {
+        let now = self.now();
+        self.with(|mux| mux.on_frame(message, now))
+    }
+
+    /// Moves up to `bytes_max` bytes of frames out of the state machine, and at least one frame.
+    pub(crate) fn batch(&self, frames: &mut Vec<Bytes>, bytes_max: usize) {
+        let now = self.now();
+        self.with(|mux| {
+            let mut bytes = 0;
+            while bytes < bytes_max
+                && let Some(frame) = mux.next_frame(now)
+            {
+                bytes += frame.len();
+                frames.push(frame);
+            }
+        });
+    }
+
+    pub(crate) fn flushed(&self) {
+        self.with(Mux::flushed);
+    }
+
+    pub(crate) fn tick(&self) -> Result<Instant, Death> {
+        let now = self.now();
+        self.with(|mux| mux.tick(now).map(|()| mux.tick_due()))
+            .map(|due| self.began + due)
+    }
+
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        self.lock().mux.rtt()
+    }
+
+    pub(crate) fn streams(&self) -> usize {
+        self.lock().mux.streams()
+    }
+
+    pub(crate) fn register_driver(&self, waker: &Waker) {
+        self.driver.register(waker);
+    }
+
+    /// Asks the driver to end the tunnel.
+    pub(crate) fn stop(&self, away: GoAway) {
+        self.lock().stop.get_or_insert(away);
+        self.driver.wake();
+    }
+
+    pub(crate) fn stopping(&self) -> Option<GoAway> {
+        self.lock().stop.clone()
+    }
+
+    /// Ends everything at once: streams fail, waiters wake, no open comes in any more.
+    pub(crate) fn close(&self, reason: CloseReason) {
+        let first = self.closed.send_if_modified(|closed| {
+            let first = closed.is_none();
+            closed.get_or_insert(reason);
+            first
+        });
+        if first {
+            self.lock().incoming = None;
+            self.with(|mux| mux.close(&Reset::new(OpenCode::Gone, "tunnel is over")));
+        }
+    }
+
+    pub(crate) fn closed(&self) -> watch::Receiver<Option<CloseReason>> {
+        self.closed.subscribe()
+    }
+
+    pub(crate) fn draining(&self) -> watch::Receiver<Option<GoAway>> {
+        self.draining.subscribe()
+    }
+}
+
+/// Hands an open to whoever answers them; without such a one it is refused.
+fn offer(state: &mut State, id: u32, open: Open) {
+    let offered = state
+        .incoming
+        .as_ref()
+        .is_some_and(|incoming| incoming.try_send((id, open)).is_ok());
+    if !offered {
+        state
+            .mux
+            .refuse(id, Reset::new(OpenCode::NotAllowed, "nobody takes streams here"));
+    }
+}
