@@ -6,5 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
 
 mod architecture;
+mod bench;
 mod inputs;
 mod real;

@@ -1,4 +1,5 @@
 //! The real parts themselves: each is there, and does what the journeys rely on.
 
 mod control_plane;
+mod git;
 mod parts;

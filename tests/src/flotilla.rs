@@ -83,7 +83,7 @@ pub fn flotilla() -> Command {
 /// puts it, beside the folder of the test's own executable.
 ///
 /// # Panics
-/// If it is missing or older than a source it is made from, with the command that builds it. (Cargo builds
+/// If it is missing, of another checkout, or older than a source it is made from, with the command that builds it. (Cargo builds
 /// binaries for the tests of their own package only.)
 pub fn binary(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
@@ -93,8 +93,8 @@ pub fn binary(name: &str) -> PathBuf {
     });
     let path = folder.join(name);
     assert!(path.exists(), "{} is missing; {BUILD}", path.display());
-    if let Some(source) = newer_source(&path) {
-        panic!("{} is older than {source}; {BUILD}", path.display());
+    if let Some(reason) = why_stale(&path) {
+        panic!("{} is {reason}; {BUILD}", path.display());
     }
     path
 }
@@ -112,15 +112,23 @@ fn own_folder() -> PathBuf {
     folder.to_owned()
 }
 
-/// The first source, of those cargo lists in `NAME.d`, that changed after the binary was linked.
-fn newer_source(binary: &Path) -> Option<String> {
+/// What is wrong with a binary by the sources that cargo lists in `NAME.d`; nothing if there is no such list.
+fn why_stale(binary: &Path) -> Option<String> {
     let listed = fs::read_to_string(binary.with_extension("d")).ok()?;
     let (_, sources) = listed.split_once(": ")?;
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+    if !sources
+        .split_whitespace()
+        .all(|source| Path::new(source).starts_with(own))
+    {
+        return Some("made from another checkout".to_owned());
+    }
     let linked = changed(binary)?;
+    let newer = |source: &&str| changed(Path::new(source)).is_some_and(|time| time > linked);
     sources
         .split_whitespace()
-        .find(|source| changed(Path::new(source)).is_some_and(|time| time > linked))
-        .map(str::to_owned)
+        .find(newer)
+        .map(|source| format!("older than {source}"))
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {

@@ -56,3 +56,46 @@ fn start() -> Child {
         .spawn()
         .expect("sh starts")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::eventually;
+
+    #[test]
+    fn what_a_test_started_ends_when_its_pipe_closes() {
+        let mut sleeper = Command::new("sleep").arg("600").spawn().expect("sleep starts");
+        let mut forgotten = Command::new("sleep").arg("600").spawn().expect("sleep starts");
+        let folder = tempfile::tempdir()
+            .expect("there is a folder for temporary files")
+            .keep();
+        let mut watchdog = start();
+        let mut pipe = watchdog.stdin.take().expect("its input was asked to be a pipe");
+        let (kept, left) = (sleeper.id(), forgotten.id());
+        writeln!(
+            pipe,
+            "kill {left}\nkill {kept}\nforget {left}\nremove {}",
+            folder.display()
+        )
+        .expect("it reads");
+        drop(pipe);
+        eventually(
+            Duration::from_secs(10),
+            "the sleeper ends and its folder goes",
+            || match sleeper.try_wait() {
+                Ok(Some(_)) if !folder.exists() => Ok(()),
+                state => Err(format!("{state:?}")),
+            },
+        );
+        watchdog.wait().expect("it ends by itself");
+        assert!(
+            forgotten.try_wait().expect("it can be asked").is_none(),
+            "what was forgotten is left alone"
+        );
+        forgotten.kill().expect("it still runs");
+        forgotten.wait().expect("it ends");
+    }
+}
