@@ -10,8 +10,14 @@ pub const DEPTH_MAX: usize = 64;
 /// Documents in one revision, all files together: a fleet of 1,000 units with 100 objects each.
 pub const DOCUMENTS_MAX: usize = 100_000;
 
+/// Bytes that the aliases of one file may expand to: no more than the largest file without aliases.
+pub const ALIAS_BYTES_MAX: usize = FILE_BYTES_MAX;
+
 /// Operations of one JSON patch, as upstream has it.
 pub const PATCH_OPERATIONS_MAX: usize = 10_000;
+
+/// Symlinks followed from one path, as many as Linux follows halved: a fleet repository has one or two.
+pub const SYMLINK_HOPS_MAX: usize = 20;
 
 /// Findings kept for one file: beyond it one more line says how many were left out.
 pub const FINDINGS_PER_FILE_MAX: usize = 20;

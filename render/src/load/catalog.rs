@@ -1,0 +1,216 @@
+//! The files of a revision that are manifests, each read, with what stands in for those that are broken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::document::Item;
+use super::file::{self, ReadFile};
+use super::ignored::IgnoreRules;
+use super::memo::LoadMemo;
+use super::pattern::{Selection, is_hidden};
+use super::symlink;
+use crate::finding::Finding;
+use crate::tree::{Previous, SourceEntry, SourceFile, SourceTree};
+
+/// Where a file's content comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Origin {
+    /// This revision.
+    Present,
+    /// An earlier one, since this one's cannot be read.
+    LastGood,
+    /// An earlier one: the file is gone, perhaps into a file that cannot be read.
+    Vanished,
+}
+
+/// One file that was read.
+#[derive(Clone, Debug)]
+pub(super) struct Loaded {
+    pub(super) file: Arc<ReadFile>,
+    pub(super) origin: Origin,
+    /// Read for a path feed that names it, and for nobody else.
+    pub(super) hidden: bool,
+}
+
+/// Every manifest file of a revision.
+#[derive(Debug)]
+pub(super) struct Catalog<'a> {
+    pub(super) tree: &'a SourceTree,
+    pub(super) previous: &'a Previous,
+    ignored: IgnoreRules,
+    pub(super) files: BTreeMap<Arc<str>, Loaded>,
+    /// Files whose earlier content is wanted.
+    pub(super) unreadable: BTreeSet<Arc<str>>,
+    /// Unreadable files for which nothing stands in.
+    pub(super) unknown: BTreeSet<Arc<str>>,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl<'a> Catalog<'a> {
+    pub(super) fn read(tree: &'a SourceTree, previous: &'a Previous, memo: &mut LoadMemo) -> Self {
+        let (ignored, findings) = IgnoreRules::read(tree);
+        let mut catalog = Self {
+            tree,
+            previous,
+            ignored,
+            files: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+            unknown: BTreeSet::new(),
+            findings,
+        };
+        for (path, entry) in &tree.files {
+            if catalog.is_read(path) {
+                catalog.add(path, entry, false, memo);
+            }
+        }
+        catalog.add_vanished(memo);
+        catalog
+    }
+
+    /// Whether a file is read without being asked for.
+    pub(super) fn is_read(&self, path: &str) -> bool {
+        file::is_manifest(path) && !is_hidden(path) && !self.leaves_out(path) && self.chart_of(path).is_none()
+    }
+
+    pub(super) fn leaves_out(&self, path: &str) -> bool {
+        self.ignored.leaves_out(path)
+    }
+
+    /// The folder of the Helm chart of which this file is a template; templates are no manifests.
+    pub(super) fn chart_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let mut chart = |(at, _): (usize, &str)| {
+            let folder = &path[..at];
+            let is_chart = folder.is_empty() || folder.ends_with('/');
+            let described = is_chart && self.tree.files.contains_key(format!("{folder}Chart.yaml").as_str());
+            described.then_some(folder)
+        };
+        path.match_indices("templates/").find_map(&mut chart)
+    }
+
+    /// Reads the hidden files that a path feed names.
+    pub(super) fn read_hidden(&mut self, selection: &Selection, memo: &mut LoadMemo) {
+        if !selection.pattern.names_hidden() {
+            return;
+        }
+        let tree = self.tree;
+        for (path, entry) in paths(tree, selection) {
+            if file::is_manifest(path) && !self.leaves_out(path) && !self.files.contains_key(path) {
+                self.add(path, entry, true, memo);
+            }
+        }
+    }
+
+    fn add(&mut self, path: &Arc<str>, entry: &SourceEntry, hidden: bool, memo: &mut LoadMemo) {
+        let file = match entry {
+            SourceEntry::File(file) => memo.read(path, file),
+            SourceEntry::TooLarge(bytes) => Arc::new(file::too_large(path, *bytes)),
+            // A submodule is a folder, whatever its name.
+            SourceEntry::Submodule => return,
+            SourceEntry::Symlink(_) => match symlink::follow(self.tree, path) {
+                // The file itself is read under its own path.
+                Ok((target, _)) if self.is_read(target) => return,
+                Ok((_, file)) => memo.read(path, file),
+                Err(error) => {
+                    let finding = Finding::error(error.reason(), error.to_string()).at(&**path, 0);
+                    Arc::new(ReadFile::unreadable(finding))
+                }
+            },
+        };
+        self.findings.extend(file.findings.iter().cloned());
+        let loaded = if file.wants_last_good() {
+            self.unreadable.insert(path.clone());
+            self.stand_in(path, file, hidden, memo)
+        } else {
+            Loaded {
+                file,
+                origin: Origin::Present,
+                hidden,
+            }
+        };
+        self.files.insert(path.clone(), loaded);
+    }
+
+    /// What stands for a file that is broken, wholly or in some declarations.
+    fn stand_in(&mut self, path: &Arc<str>, broken: Arc<ReadFile>, hidden: bool, memo: &mut LoadMemo) -> Loaded {
+        let last_good = self.previous.last_good.get(path).map(|file| memo.read(path, file));
+        let last_good = last_good.filter(|file| file.unreadable.is_none());
+        let (file, origin) = match (broken.unreadable.is_some(), last_good) {
+            (true, Some(last_good)) => (last_good, Origin::LastGood),
+            (true, None) => {
+                self.unknown.insert(path.clone());
+                (broken, Origin::Present)
+            }
+            (false, Some(last_good)) => (Arc::new(restored(&broken, &last_good)), Origin::Present),
+            (false, None) => (broken, Origin::Present),
+        };
+        Loaded { file, origin, hidden }
+    }
+
+    fn add_vanished(&mut self, memo: &mut LoadMemo) {
+        let previous = self.previous;
+        for (path, file) in &previous.vanished {
+            if self.tree.files.contains_key(path) || !self.is_read(path) {
+                continue;
+            }
+            let file = memo.read(path, file);
+            if file.unreadable.is_none() {
+                let loaded = Loaded {
+                    file,
+                    origin: Origin::Vanished,
+                    hidden: false,
+                };
+                self.files.insert(path.clone(), loaded);
+            }
+        }
+    }
+
+    /// The bytes that a path's items were read from.
+    pub(super) fn source(&self, path: &str) -> Option<&SourceFile> {
+        match self.files.get(path).map(|loaded| loaded.origin) {
+            Some(Origin::LastGood) => self.previous.last_good.get(path),
+            Some(Origin::Vanished) => self.previous.vanished.get(path),
+            _ => symlink::follow(self.tree, path).ok().map(|(_, file)| file),
+        }
+    }
+}
+
+/// The paths that a feed selects, in order, whatever stands there.
+pub(super) fn paths<'t>(
+    tree: &'t SourceTree,
+    selection: &Selection,
+) -> impl Iterator<Item = (&'t Arc<str>, &'t SourceEntry)> {
+    tree.files
+        .range::<str, _>((selection.pattern.start(), std::ops::Bound::Unbounded))
+        .take_while(|(path, _)| selection.pattern.reaches(path))
+        .filter(|(path, _)| selection.matches(path))
+}
+
+/// A file whose broken declarations are replaced by what they were. Objects and units are those of now.
+fn restored(broken: &ReadFile, last_good: &ReadFile) -> ReadFile {
+    let mut file = broken.clone();
+    let present: BTreeSet<_> = keys(&broken.items).collect();
+    let wanted: BTreeSet<_> = broken.broken.iter().filter_map(|broken| broken.key.as_ref()).collect();
+    let any = broken.broken.iter().any(|broken| broken.key.is_none());
+    for item in &last_good.items {
+        if let Item::Declared { key, .. } = item
+            && !present.contains(key)
+            && (any || wanted.contains(key))
+        {
+            file.items.push(item.clone());
+        }
+    }
+    file.broken.retain(|broken| {
+        !broken
+            .key
+            .as_ref()
+            .is_some_and(|key| keys(&file.items).any(|known| known == key))
+    });
+    file
+}
+
+fn keys(items: &[Item]) -> impl Iterator<Item = &super::declaration::DeclarationKey> {
+    items.iter().filter_map(|item| match item {
+        Item::Declared { key, .. } => Some(key),
+        Item::Object(_) | Item::Neither(_) => None,
+    })
+}

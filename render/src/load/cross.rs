@@ -1,0 +1,118 @@
+//! What is wrong between declarations: clusters that share what is one's own, overrides of nothing.
+
+use std::collections::BTreeMap;
+
+use super::gather::Declared;
+use super::index::{Index, Wanted};
+use super::lines::Lines;
+use crate::finding::Finding;
+use crate::model::{Cluster, Override, OverrideKind};
+
+/// Checks declarations against each other, and takes away what two clusters claim.
+pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Lines<'_>) -> Vec<Finding> {
+    let mut findings = shared_ids(declared, lines);
+    findings.append(&mut refuse_shared_keys(declared, lines));
+    let namespaces: Vec<_> = declared
+        .clusters
+        .values()
+        .map(|cluster| cluster.namespace.as_str())
+        .collect();
+    for declared in &declared.overrides {
+        let is_localization = declared.kind == OverrideKind::Localization;
+        if is_localization && !namespaces.contains(&declared.namespace.as_str()) {
+            findings.push(strange_namespace(declared, lines));
+        }
+        findings.extend(dangling(declared, index, lines));
+    }
+    findings
+}
+
+fn shared_ids(declared: &Declared, lines: &mut Lines<'_>) -> Vec<Finding> {
+    let mut owners: BTreeMap<&str, &Cluster> = BTreeMap::new();
+    let mut findings = Vec::new();
+    let with_id = declared
+        .clusters
+        .values()
+        .filter(|cluster| !cluster.cluster_id.is_empty());
+    for cluster in with_id {
+        let Some(first) = owners.insert(&cluster.cluster_id, cluster) else {
+            continue;
+        };
+        let message = format!(
+            "the cluster id {:?} is that of {} too ({}:{})",
+            cluster.cluster_id, first.name, first.file, first.line
+        );
+        let line = lines.find(&cluster.file, cluster.line, "spec.clusterId");
+        let finding = Finding::error("SharedClusterId", message)
+            .at(&*cluster.file, line)
+            .field("spec.clusterId")
+            .cluster(&cluster.name);
+        findings.push(finding);
+    }
+    findings
+}
+
+/// A key that two clusters name stays with neither: whoever holds it could be either.
+fn refuse_shared_keys(declared: &mut Declared, lines: &mut Lines<'_>) -> Vec<Finding> {
+    let mut owners: BTreeMap<&str, Vec<&Cluster>> = BTreeMap::new();
+    for cluster in declared.clusters.values() {
+        for key in &cluster.public_keys {
+            owners.entry(key).or_default().push(cluster);
+        }
+    }
+    let mut refused = Vec::new();
+    let mut findings = Vec::new();
+    for (key, owners) in owners {
+        let [first, second, ..] = owners.as_slice() else {
+            continue;
+        };
+        let message = format!(
+            "a public key stands for one cluster alone, and this one for {} ({}:{}) and {}",
+            first.name, first.file, first.line, second.name
+        );
+        let line = lines.find(&second.file, second.line, "spec.publicKeys");
+        let finding = Finding::error("SharedPublicKey", message)
+            .at(&*second.file, line)
+            .field("spec.publicKeys")
+            .cluster(&second.name)
+            .hint("neither can connect with it; make a new key with flotilla agent join");
+        findings.push(finding);
+        refused.push(key.to_owned());
+    }
+    for cluster in declared.clusters.values_mut() {
+        cluster.public_keys.retain(|key| !refused.contains(key));
+    }
+    findings
+}
+
+fn strange_namespace(declared: &Override, lines: &mut Lines<'_>) -> Finding {
+    let message = format!(
+        "no cluster has the namespace {:?}, so this changes nothing",
+        declared.namespace
+    );
+    let line = lines.find(&declared.file, declared.line, "metadata.namespace");
+    Finding::warning("NamespaceWithoutCluster", message)
+        .at(&*declared.file, line)
+        .field("metadata.namespace")
+}
+
+/// An override of an object that no manifest declares is a mistake in its feed.
+fn dangling(declared: &Override, index: &Index<'_>, lines: &mut Lines<'_>) -> Option<Finding> {
+    let wanted = Wanted::of(&declared.feed);
+    if index.named(wanted).next().is_some() {
+        return None;
+    }
+    let message = format!(
+        "{} changes {} {} {}, which no manifest declares",
+        declared.label(),
+        wanted.api_version,
+        wanted.kind,
+        wanted.name
+    );
+    let line = lines.find(&declared.file, declared.line, "spec.feed");
+    let finding = Finding::error("OverrideTargetMissing", message)
+        .at(&*declared.file, line)
+        .field("spec.feed")
+        .hint(index.near(wanted).unwrap_or_default());
+    Some(finding)
+}

@@ -1,0 +1,452 @@
+//! One document of a file: a declaration of the fleet, an object to deliver, or neither.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::declaration::{Declaration, DeclarationKey};
+use super::fields::{Judge, Problem};
+use super::kinds::{self, Kind, OwnKind};
+use crate::digest::Digest;
+use crate::finding::Finding;
+use crate::fleet::ManifestObject;
+use crate::model::OverrideFeed;
+use crate::name::{ObjectKey, UnitKey};
+use crate::yaml::{Document, Places, locate};
+
+/// What a document turned out to be.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    /// A declaration of the fleet.
+    Declared {
+        key: DeclarationKey,
+        line: u32,
+        declaration: Box<Declaration>,
+    },
+    /// An object to deliver.
+    Object(Arc<ManifestObject>),
+    /// No object: an Error where a path feed selects it, and nobody's business elsewhere.
+    Neither(Box<Finding>),
+}
+
+/// What one document gives.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) items: Vec<Item>,
+    pub(super) findings: Vec<Finding>,
+    /// Declarations with errors.
+    pub(super) broken: Vec<Broken>,
+}
+
+/// A declaration with errors: its last good form is wanted.
+#[derive(Clone, Debug)]
+pub(super) struct Broken {
+    /// `None` where not even the name could be read.
+    pub(super) key: Option<DeclarationKey>,
+    /// The object that a broken override would have changed.
+    pub(super) target: Option<OverrideFeed>,
+    /// Its first error.
+    pub(super) error: Finding,
+}
+
+/// A document with the file around it.
+struct Source<'a> {
+    file: &'a Arc<str>,
+    text: &'a str,
+    document: &'a Document,
+    places: OnceCell<Places>,
+}
+
+impl Source<'_> {
+    fn places(&self) -> &Places {
+        self.places.get_or_init(|| locate(self.text, self.document))
+    }
+
+    fn line_of(&self, field: &str, line: u32) -> u32 {
+        self.places().find(field).map_or(line, |(line, _)| line)
+    }
+}
+
+/// Part of a document: the whole, or one item of a list.
+struct Part<'a> {
+    value: &'a Value,
+    /// Field path inside the document; empty for the whole.
+    outer: String,
+    line: u32,
+    /// What items of a typed list inherit: `apiVersion` and `kind`.
+    inherited: Option<(String, String)>,
+}
+
+/// Reads one document.
+pub(super) fn read(file: &Arc<str>, text: &str, document: Document) -> Reading {
+    let mut reading = Reading::default();
+    let is_secret = document.value.get("kind").and_then(Value::as_str) == Some("Secret");
+    for note in &document.notes {
+        let text = if is_secret {
+            "this value".to_owned()
+        } else {
+            format!("{:?}", note.text)
+        };
+        let value = if is_secret { "a number or boolean" } else { &note.value };
+        let message = format!("{text} stands without quotes and is read as {value}");
+        let finding = Finding::warning("UnquotedNumber", message)
+            .at(&**file, note.line)
+            .field(note.field.as_str())
+            .hint("put it in quotes if text is meant");
+        reading.findings.push(finding);
+    }
+    let source = Source {
+        file,
+        text,
+        document: &document,
+        places: OnceCell::new(),
+    };
+    // A document that is one object, as nearly all are, gives its value away instead of a copy.
+    if let Some(object) = plain_object(&source) {
+        let Document { line, value, .. } = document;
+        reading
+            .items
+            .push(Item::Object(Arc::new(object.finish(file, line, value))));
+        return reading;
+    }
+    let part = Part {
+        value: &document.value,
+        outer: String::new(),
+        line: document.line,
+        inherited: None,
+    };
+    read_part(&source, &part, &mut reading);
+    reading
+}
+
+fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
+    let Some(map) = part.value.as_object() else {
+        let found = if part.value.is_array() {
+            "a list"
+        } else {
+            "a single value"
+        };
+        return reading.neither(
+            source,
+            part,
+            "NotAnObject",
+            format!("a manifest is a map, and this is {found}"),
+            "",
+        );
+    };
+    let (Some(api_version), Some(kind)) = (inherit(map, "apiVersion", part), inherit(map, "kind", part)) else {
+        return reading.neither(
+            source,
+            part,
+            "NotAnObject",
+            missing_type(map),
+            "leave it out with the feed's exclude or a .flotillaignore",
+        );
+    };
+    if let Some(items) = list_items(map, &kind) {
+        return read_list(source, part, (&api_version, &kind), items, reading);
+    }
+    match kinds::kind_of(&api_version, &kind) {
+        Kind::Own(own) => read_own(own, source, part, map, kinds::is_ours(&api_version), reading),
+        Kind::Unknown => {
+            let message = format!("{kind} of {api_version} is not known to this version");
+            let finding = Finding::error("UnknownKind", message).at(&**source.file, part.line);
+            reading.findings.push(finding);
+        }
+        Kind::Unused => {
+            let message = format!("{kind} of {api_version} is not used: it is made or kept by the hub, not declared");
+            let finding = Finding::warning("UnusedKind", message).at(&**source.file, part.line);
+            reading.findings.push(finding);
+        }
+        Kind::Chart => {
+            check_chart(source, part, map, kinds::is_ours(&api_version), reading);
+            read_object(source, part, map, &api_version, &kind, reading);
+        }
+        Kind::Object => read_object(source, part, map, &api_version, &kind, reading),
+    }
+}
+
+/// `apiVersion` or `kind`, from the document or from the list around it.
+fn inherit(map: &Map<String, Value>, name: &str, part: &Part<'_>) -> Option<String> {
+    let own = map.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if own.is_some() || map.contains_key(name) {
+        return own.map(str::to_owned);
+    }
+    let (api_version, kind) = part.inherited.as_ref()?;
+    Some(if name == "kind" {
+        kind.clone()
+    } else {
+        api_version.clone()
+    })
+}
+
+fn missing_type(map: &Map<String, Value>) -> String {
+    let wrong = |name: &str| match map.get(name) {
+        None | Some(Value::Null) => Some(format!("{name} is missing")),
+        Some(Value::String(text)) if text.is_empty() => Some(format!("{name} is empty")),
+        Some(Value::String(_)) => None,
+        Some(_) => Some(format!("{name} is not text")),
+    };
+    let parts: Vec<_> = ["apiVersion", "kind"].into_iter().filter_map(wrong).collect();
+    parts.join(" and ")
+}
+
+/// The items of a List or of a typed list such as ConfigMapList.
+fn list_items<'a>(map: &'a Map<String, Value>, kind: &str) -> Option<&'a [Value]> {
+    let items = map.get("items")?.as_array()?;
+    (kind.ends_with("List") && !map.contains_key("spec")).then_some(items)
+}
+
+fn read_list(
+    source: &Source<'_>,
+    part: &Part<'_>,
+    (api_version, kind): (&str, &str),
+    items: &[Value],
+    reading: &mut Reading,
+) {
+    if part.value.get("sops").is_some() {
+        let message = "an encrypted list cannot be taken apart";
+        return reading.neither(
+            source,
+            part,
+            "NotAnObject",
+            message,
+            "encrypt each object as its own document",
+        );
+    }
+    let item_kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty());
+    for (index, value) in items.iter().enumerate() {
+        let outer = match part.outer.as_str() {
+            "" => format!("items[{index}]"),
+            outer => format!("{outer}.items[{index}]"),
+        };
+        let item = Part {
+            value,
+            line: source.line_of(&outer, part.line),
+            outer,
+            inherited: item_kind.map(|kind| (api_version.to_owned(), kind.to_owned())),
+        };
+        read_part(source, &item, reading);
+    }
+}
+
+fn read_own(
+    kind: OwnKind,
+    source: &Source<'_>,
+    part: &Part<'_>,
+    map: &Map<String, Value>,
+    ours: bool,
+    reading: &mut Reading,
+) {
+    let judge = Judge::new(ours);
+    let line_of = |field: &str| {
+        let dot = if part.outer.is_empty() { "" } else { "." };
+        source.line_of(&format!("{}{dot}{field}", part.outer), part.line)
+    };
+    let place = kinds::Place {
+        file: source.file,
+        line: part.line,
+        line_of: &line_of,
+    };
+    let read = kinds::read(kind, map, &place, &judge);
+    let unit = match &read.declaration {
+        Some(Declaration::Unit(unit)) => Some(unit.subscription.key.clone()),
+        _ => None,
+    };
+    let findings = reading.judge(source, part, judge, unit.as_ref());
+    let errors: Vec<_> = findings.into_iter().filter(Finding::is_error).collect();
+    match (read.key, read.declaration) {
+        // A Subscription with errors stays a unit, so that what is published of it stays too.
+        (Some(key), Some(Declaration::Unit(mut unit))) => {
+            unit.problems = errors;
+            reading.declared(key, part.line, Declaration::Unit(unit));
+        }
+        (Some(key), Some(declaration)) if errors.is_empty() => reading.declared(key, part.line, declaration),
+        (key, declaration) => {
+            let target = match declaration {
+                Some(Declaration::Override(declared)) => Some(declared.feed.clone()),
+                _ => None,
+            };
+            let error = errors.into_iter().next().unwrap_or_else(|| unnamed(source, part));
+            reading.broken.push(Broken { key, target, error });
+        }
+    }
+}
+
+fn unnamed(source: &Source<'_>, part: &Part<'_>) -> Finding {
+    Finding::error("FieldMissing", "the declaration cannot be read").at(&**source.file, part.line)
+}
+
+fn check_chart(source: &Source<'_>, part: &Part<'_>, map: &Map<String, Value>, ours: bool, reading: &mut Reading) {
+    let judge = Judge::new(ours);
+    kinds::check_chart(map, &judge);
+    reading.judge(source, part, judge, None);
+}
+
+fn read_object(
+    source: &Source<'_>,
+    part: &Part<'_>,
+    map: &Map<String, Value>,
+    api_version: &str,
+    kind: &str,
+    reading: &mut Reading,
+) {
+    let key = match object_key(map, api_version, kind) {
+        Ok(key) => key,
+        Err((reason, message)) => {
+            let hint = if reason == "GenerateName" {
+                "give it a name: a unit must know what it delivered"
+            } else {
+                ""
+            };
+            return reading.neither(source, part, reason, message, hint);
+        }
+    };
+    let mut value = part.value.clone();
+    if let (Value::Object(map), true) = (&mut value, part.inherited.is_some()) {
+        map.insert("apiVersion".to_owned(), Value::from(api_version));
+        map.insert("kind".to_owned(), Value::from(kind));
+    }
+    let head = Head {
+        key,
+        api_version: api_version.to_owned(),
+        original: original(source, part.value),
+    };
+    let object = head.finish(source.file, part.line, value);
+    reading.items.push(Item::Object(Arc::new(object)));
+}
+
+/// What is known of an object before its value is moved in.
+struct Head {
+    key: ObjectKey,
+    api_version: String,
+    original: Option<Arc<str>>,
+}
+
+impl Head {
+    fn finish(self, file: &Arc<str>, line: u32, value: Value) -> ManifestObject {
+        let (value, digest) = match &self.original {
+            Some(original) => (readable(value), Digest::of_bytes(original.as_bytes())),
+            None => {
+                let digest = Digest::of_value(&value);
+                (value, digest)
+            }
+        };
+        ManifestObject {
+            key: self.key,
+            api_version: self.api_version,
+            file: file.clone(),
+            line,
+            value: Arc::new(value),
+            original: self.original,
+            digest,
+        }
+    }
+}
+
+/// What can be read of an encrypted document.
+fn readable(value: Value) -> Value {
+    let Value::Object(map) = value else {
+        return value;
+    };
+    let open = |(key, _): &(String, Value)| matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "type");
+    map.into_iter().filter(open).collect::<Map<_, _>>().into()
+}
+
+/// The object of a document that is nothing but one ordinary object.
+fn plain_object(source: &Source<'_>) -> Option<Head> {
+    let map = source.document.value.as_object()?;
+    let api_version = map.get("apiVersion")?.as_str()?;
+    let kind = map.get("kind")?.as_str()?;
+    if api_version.is_empty() || kinds::kind_of(api_version, kind) != Kind::Object || list_items(map, kind).is_some() {
+        return None;
+    }
+    Some(Head {
+        key: object_key(map, api_version, kind).ok()?,
+        api_version: api_version.to_owned(),
+        original: original(source, &source.document.value),
+    })
+}
+
+/// The document's own text where SOPS encrypted it.
+fn original(source: &Source<'_>, value: &Value) -> Option<Arc<str>> {
+    value.get("sops")?.get("mac")?;
+    Some(source.text[source.document.span.clone()].into())
+}
+
+fn object_key(map: &Map<String, Value>, api_version: &str, kind: &str) -> Result<ObjectKey, (&'static str, String)> {
+    if kind.is_empty() {
+        return Err(("NotAnObject", "kind is empty".to_owned()));
+    }
+    let metadata = map.get("metadata").and_then(Value::as_object);
+    let field = |name: &str| {
+        metadata
+            .and_then(|metadata| metadata.get(name))
+            .filter(|value| !value.is_null())
+    };
+    let name = match field("name") {
+        Some(Value::String(name)) if !name.is_empty() => name,
+        Some(_) => {
+            return Err((
+                "NameInvalid",
+                format!("metadata.name of this {kind} is no text with a name"),
+            ));
+        }
+        None if field("generateName").is_some() => {
+            let message = format!("this {kind} has generateName, so each delivery would make another");
+            return Err(("GenerateName", message));
+        }
+        None => return Err(("NameMissing", format!("metadata.name of this {kind} is missing"))),
+    };
+    let namespace = match field("namespace") {
+        None => "",
+        Some(Value::String(namespace)) => namespace,
+        Some(_) => {
+            return Err((
+                "NameInvalid",
+                format!("metadata.namespace of {kind} {name:?} is not text"),
+            ));
+        }
+    };
+    if name.contains('/') || namespace.contains('/') || kind.contains('/') {
+        return Err(("NameInvalid", format!("the name of {kind} {name:?} has a slash")));
+    }
+    Ok(ObjectKey::new(api_version, kind, namespace, name))
+}
+
+impl Reading {
+    fn declared(&mut self, key: DeclarationKey, line: u32, declaration: Declaration) {
+        let declaration = Box::new(declaration);
+        self.items.push(Item::Declared { key, line, declaration });
+    }
+
+    fn neither(&mut self, source: &Source<'_>, part: &Part<'_>, reason: &str, message: impl Into<String>, hint: &str) {
+        let field = match reason {
+            "GenerateName" => "metadata.generateName",
+            "NameMissing" | "NameInvalid" => "metadata.name",
+            _ => "",
+        };
+        let finding = Finding::error(reason, message)
+            .at(&**source.file, part.line)
+            .field(field)
+            .hint(hint);
+        self.items.push(Item::Neither(Box::new(finding)));
+    }
+
+    /// Turns a judge's problems into findings, and gives them back.
+    fn judge(&mut self, source: &Source<'_>, part: &Part<'_>, judge: Judge, unit: Option<&UnitKey>) -> Vec<Finding> {
+        let problems = judge.into_problems();
+        if problems.is_empty() {
+            return Vec::new();
+        }
+        let place = |problem: Problem| problem.finding(source.file, source.places(), &part.outer, part.line);
+        let tag = |finding: Finding| match unit {
+            Some(unit) => finding.unit(unit),
+            None => finding,
+        };
+        let findings: Vec<_> = problems.into_iter().map(place).map(tag).collect();
+        self.findings.extend(findings.iter().cloned());
+        findings
+    }
+}

@@ -1,0 +1,296 @@
+//! Reads a declaration's fields one by one, and keeps what is wrong with each instead of stopping.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use crate::finding::{Finding, Severity};
+use crate::yaml::Places;
+
+/// What is wrong with one field; its file and line are added when the document is done.
+#[derive(Clone, Debug)]
+pub(super) struct Problem {
+    pub(super) severity: Severity,
+    pub(super) reason: &'static str,
+    pub(super) field: String,
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+impl Problem {
+    pub(super) fn finding(self, file: &str, places: &Places, outer: &str, line: u32) -> Finding {
+        let place = format!("{outer}{}{}", if outer.is_empty() { "" } else { "." }, self.field);
+        let line = places.find(&place).map_or(line, |(line, _)| line);
+        Finding::new(self.severity, self.reason, self.message)
+            .at(file, line)
+            .field(self.field)
+            .hint(self.hint)
+    }
+}
+
+/// Where problems go, and how hard unknown fields are judged.
+#[derive(Debug)]
+pub(super) struct Judge {
+    /// Unknown fields are an Error in our group and a Warning in Clusternet's.
+    pub(super) ours: bool,
+    problems: RefCell<Vec<Problem>>,
+}
+
+impl Judge {
+    pub(super) fn new(ours: bool) -> Self {
+        Self {
+            ours,
+            problems: RefCell::new(Vec::new()),
+        }
+    }
+
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        self.problems.into_inner()
+    }
+
+    pub(super) fn say(
+        &self,
+        severity: Severity,
+        reason: &'static str,
+        field: String,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.problems.borrow_mut().push(Problem {
+            severity,
+            reason,
+            field,
+            message: message.into(),
+            hint: hint.into(),
+        });
+    }
+}
+
+/// One map of a declaration. Each reading method takes a field once; [`Fields::finish`] reports the rest.
+/// A null counts as absent, as it does for Kubernetes.
+#[derive(Debug)]
+pub(super) struct Fields<'a> {
+    map: &'a Map<String, Value>,
+    path: String,
+    judge: &'a Judge,
+    taken: Vec<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(map: &'a Map<String, Value>, path: impl Into<String>, judge: &'a Judge) -> Self {
+        Self {
+            map,
+            path: path.into(),
+            judge,
+            taken: Vec::new(),
+        }
+    }
+
+    pub(super) fn judge(&self) -> &'a Judge {
+        self.judge
+    }
+
+    /// The path of this map.
+    pub(super) fn here(&self) -> &str {
+        &self.path
+    }
+
+    /// The path of a field of this map.
+    pub(super) fn path(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        }
+    }
+
+    /// The field's value, null included.
+    pub(super) fn written(&mut self, name: &str) -> Option<&'a Value> {
+        let (key, value) = self.map.get_key_value(name)?;
+        self.taken.push(key);
+        Some(value)
+    }
+
+    fn value(&mut self, name: &str) -> Option<&'a Value> {
+        self.written(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn text(&mut self, name: &str) -> Option<&'a str> {
+        let value = self.value(name)?;
+        let text = value.as_str();
+        if text.is_none() {
+            self.wrong_type(name, "text", value);
+        }
+        text
+    }
+
+    pub(super) fn required_text(&mut self, name: &str) -> Option<&'a str> {
+        match self.text(name) {
+            Some("") => {
+                self.error(name, "FieldInvalid", "must not be empty", "");
+                None
+            }
+            None if self.map.get(name).is_none_or(Value::is_null) => {
+                self.missing(name);
+                None
+            }
+            text => text,
+        }
+    }
+
+    pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
+        let value = self.value(name)?;
+        if !value.is_boolean() {
+            self.wrong_type(name, "true or false", value);
+        }
+        value.as_bool()
+    }
+
+    pub(super) fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
+        let value = self.value(name)?;
+        let Some(number) = value.as_i64() else {
+            self.wrong_type(name, "a whole number", value);
+            return None;
+        };
+        if !range.contains(&number) {
+            let message = format!("must be from {} to {}, not {number}", range.start(), range.end());
+            self.error(name, "FieldInvalid", message, "");
+            return None;
+        }
+        Some(number)
+    }
+
+    /// One of some words.
+    pub(super) fn choice<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(name)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+            let message = format!("must be one of {}, not {text:?}", known.join(", "));
+            self.error(name, "FieldInvalid", message, "");
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    pub(super) fn object(&mut self, name: &str) -> Option<Fields<'a>> {
+        let value = self.value(name)?;
+        let Some(map) = value.as_object() else {
+            self.wrong_type(name, "a map", value);
+            return None;
+        };
+        Some(Fields::new(map, self.path(name), self.judge))
+    }
+
+    pub(super) fn list(&mut self, name: &str) -> Option<&'a [Value]> {
+        let value = self.value(name)?;
+        let Some(items) = value.as_array() else {
+            self.wrong_type(name, "a list", value);
+            return None;
+        };
+        Some(items)
+    }
+
+    /// A list of maps; items of another type are reported and left out.
+    pub(super) fn objects(&mut self, name: &str) -> Option<Vec<Fields<'a>>> {
+        let items = self.list(name)?;
+        let mut objects = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let name = format!("{name}[{index}]");
+            match item.as_object() {
+                Some(map) => objects.push(Fields::new(map, self.path(&name), self.judge)),
+                None => self.wrong_type(&name, "a map", item),
+            }
+        }
+        Some(objects)
+    }
+
+    /// A list of texts; items of another type are reported and left out.
+    pub(super) fn texts(&mut self, name: &str) -> Option<Vec<String>> {
+        let items = self.list(name)?;
+        let mut texts = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            match item.as_str() {
+                Some(text) => texts.push(text.to_owned()),
+                None => self.wrong_type(&format!("{name}[{index}]"), "text", item),
+            }
+        }
+        Some(texts)
+    }
+
+    /// A map from text to text, such as labels.
+    pub(super) fn text_map(&mut self, name: &str) -> BTreeMap<String, String> {
+        let Some(value) = self.value(name) else {
+            return BTreeMap::new();
+        };
+        let Some(map) = value.as_object() else {
+            self.wrong_type(name, "a map", value);
+            return BTreeMap::new();
+        };
+        let mut texts = BTreeMap::new();
+        for (key, value) in map {
+            match value.as_str() {
+                Some(text) => drop(texts.insert(key.clone(), text.to_owned())),
+                None => self.wrong_type(&format!("{name}.{key}"), "text", value),
+            }
+        }
+        texts
+    }
+
+    /// Takes fields that are known and not read; whether one of them is written.
+    pub(super) fn known(&mut self, names: &[&str]) -> bool {
+        names.iter().filter(|name| self.value(name).is_some()).count() > 0
+    }
+
+    /// Reports every field that nobody took.
+    pub(super) fn finish(self) {
+        for key in self.map.keys() {
+            if self.taken.contains(&key.as_str()) {
+                continue;
+            }
+            let severity = if self.judge.ours {
+                Severity::Error
+            } else {
+                Severity::Warning
+            };
+            let message = format!("unknown field {key:?}");
+            self.judge.say(severity, "UnknownField", self.path(key), message, "");
+        }
+    }
+
+    pub(super) fn missing(&self, name: &str) {
+        self.error(name, "FieldMissing", format!("{name} is missing"), "");
+    }
+
+    pub(super) fn error(&self, name: &str, reason: &'static str, message: impl Into<String>, hint: impl Into<String>) {
+        let path = if name.is_empty() {
+            self.path.clone()
+        } else {
+            self.path(name)
+        };
+        self.judge.say(Severity::Error, reason, path, message, hint);
+    }
+
+    /// What other tools accept and this version does not do.
+    pub(super) fn unsupported(&self, name: &str, message: impl Into<String>) {
+        self.error(name, "NotSupported", message, "");
+    }
+
+    pub(super) fn warning(&self, name: &str, reason: &'static str, message: impl Into<String>) {
+        self.judge.say(Severity::Warning, reason, self.path(name), message, "");
+    }
+
+    fn wrong_type(&self, name: &str, wanted: &str, found: &Value) {
+        let (found, hint) = match found {
+            Value::Null => ("null", ""),
+            Value::Bool(_) => ("a boolean", "put it in quotes if text is meant"),
+            Value::Number(_) => ("a number", "put it in quotes if text is meant"),
+            Value::String(_) => ("text", ""),
+            Value::Array(_) => ("a list", ""),
+            Value::Object(_) => ("a map", ""),
+        };
+        let hint = if wanted == "text" { hint } else { "" };
+        self.error(name, "FieldType", format!("must be {wanted}, not {found}"), hint);
+    }
+}

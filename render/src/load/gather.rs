@@ -1,0 +1,149 @@
+//! From declarations in files to the fleet's clusters, overrides and Subscriptions: each once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::catalog::{Catalog, Origin};
+use super::declaration::{Declaration, DeclarationKey, UnitDeclaration};
+use super::document::{Broken, Item};
+use crate::finding::Finding;
+use crate::model::{Cluster, FleetSpec, Override, OverrideFeed, OverrideKind};
+use crate::name::{ClusterName, UnitKey};
+
+/// What the repository declares.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    pub(super) spec: FleetSpec,
+    pub(super) clusters: BTreeMap<ClusterName, Cluster>,
+    pub(super) units: BTreeMap<UnitKey, UnitDeclaration>,
+    pub(super) overrides: Vec<Arc<Override>>,
+    /// Objects whose override cannot be trusted, and why: whoever delivers one is held.
+    pub(super) held_targets: Vec<(OverrideFeed, Finding)>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Where a declaration was found first.
+struct First<'a> {
+    file: &'a Arc<str>,
+    line: u32,
+    declaration: &'a Declaration,
+}
+
+/// Takes every declaration once. Those of files that vanished count only where nothing else declares them.
+pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
+    let mut declared = Declared::default();
+    let mut firsts: BTreeMap<&DeclarationKey, First<'_>> = BTreeMap::new();
+    for (path, loaded) in &catalog.files {
+        if loaded.origin == Origin::Vanished || loaded.hidden {
+            continue;
+        }
+        for (key, line, declaration) in declarations(&loaded.file.items) {
+            let here = First {
+                file: path,
+                line,
+                declaration,
+            };
+            match firsts.get(key) {
+                Some(first) => declared.contradiction(key, first, &here),
+                None => drop(firsts.insert(key, here)),
+            }
+        }
+        declared.hold_targets(&loaded.file.broken);
+    }
+    for (path, loaded) in &catalog.files {
+        if loaded.origin != Origin::Vanished {
+            continue;
+        }
+        for (key, line, declaration) in declarations(&loaded.file.items) {
+            if firsts.contains_key(key) {
+                continue;
+            }
+            declared.findings.push(removal_held(&key.label(), path, line));
+            let here = First {
+                file: path,
+                line,
+                declaration,
+            };
+            firsts.insert(key, here);
+        }
+    }
+    for first in firsts.into_values() {
+        declared.take(first.declaration);
+    }
+    declared.overrides.sort_by(|a, b| order(a).cmp(&order(b)));
+    declared
+}
+
+/// Says that something stays though its file is gone.
+pub(super) fn removal_held(label: &str, file: &str, line: u32) -> Finding {
+    let message = format!("{label} is kept: its file is gone, and a file that cannot be read may hold it now");
+    Finding::warning("RemovalHeld", message)
+        .at(file, line)
+        .hint("correct the unreadable file; what is in no file then is removed")
+}
+
+fn declarations(items: &[Item]) -> impl Iterator<Item = (&DeclarationKey, u32, &Declaration)> {
+    items.iter().filter_map(|item| match item {
+        Item::Declared { key, line, declaration } => Some((key, *line, &**declaration)),
+        Item::Object(_) | Item::Neither(_) => None,
+    })
+}
+
+impl Declared {
+    fn contradiction(&mut self, key: &DeclarationKey, first: &First<'_>, second: &First<'_>) {
+        let message = format!(
+            "{} is declared twice: in {}:{} and in {}:{}",
+            key.label(),
+            first.file,
+            first.line,
+            second.file,
+            second.line
+        );
+        let finding = Finding::error("DeclaredTwice", message)
+            .at(&**second.file, second.line)
+            .hint("remove one of the two");
+        match first.declaration {
+            Declaration::Unit(unit) => {
+                let finding = finding.unit(&unit.subscription.key);
+                self.units
+                    .entry(unit.subscription.key.clone())
+                    .or_insert_with(|| unit.clone())
+                    .problems
+                    .push(finding.clone());
+                self.findings.push(finding);
+            }
+            Declaration::Override(declared) => {
+                self.held_targets.push((declared.feed.clone(), finding.clone()));
+                self.findings.push(finding);
+            }
+            Declaration::Fleet(_) | Declaration::Cluster(_) => self.findings.push(finding),
+        }
+    }
+
+    fn hold_targets(&mut self, broken: &[Broken]) {
+        for broken in broken {
+            if let Some(target) = &broken.target {
+                self.held_targets.push((target.clone(), broken.error.clone()));
+            }
+        }
+    }
+
+    fn take(&mut self, declaration: &Declaration) {
+        match declaration {
+            Declaration::Fleet(spec) => self.spec = spec.clone(),
+            Declaration::Cluster(cluster) => drop(self.clusters.insert(cluster.name.clone(), cluster.clone())),
+            Declaration::Override(declared) => self.overrides.push(declared.clone()),
+            Declaration::Unit(unit) => {
+                self.units
+                    .entry(unit.subscription.key.clone())
+                    .or_insert_with(|| unit.clone());
+            }
+        }
+    }
+}
+
+/// Globalizations first, then by priority, then by namespace and name.
+fn order(declared: &Override) -> (bool, i32, &str, &str) {
+    let is_localization = declared.kind == OverrideKind::Localization;
+    (is_localization, declared.priority, &declared.namespace, &declared.name)
+}

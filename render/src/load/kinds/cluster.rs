@@ -1,0 +1,175 @@
+//! Kind ManagedCluster.
+
+use base64::Engine as _;
+
+use super::super::declaration::{Declaration, DeclarationKey};
+use super::super::fields::Fields;
+use super::metadata::Metadata;
+use super::{OwnKind, Place, Reading};
+use crate::model::{Cluster, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, SyncMode, Taint, TaintEffect};
+use crate::name::ClusterName;
+
+pub(super) const EFFECTS: &[(&str, TaintEffect)] = &[
+    ("NoSchedule", TaintEffect::NoSchedule),
+    ("PreferNoSchedule", TaintEffect::PreferNoSchedule),
+    ("NoExecute", TaintEffect::NoExecute),
+];
+
+const MODES: &[(&str, SyncMode)] = &[
+    ("Dual", SyncMode::Dual),
+    ("Pull", SyncMode::Pull),
+    ("Push", SyncMode::Push),
+];
+
+pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>) -> Reading {
+    let name = name(top, metadata);
+    let spec = top.object("spec").map(read_spec).unwrap_or_default();
+    let Some(name) = name else {
+        return Reading {
+            key: None,
+            declaration: None,
+        };
+    };
+    let mut labels = metadata.labels.clone();
+    let declared_id = labels.get(LABEL_CLUSTER_ID).cloned();
+    let id = spec.cluster_id.clone().or(declared_id);
+    let label = id.clone().unwrap_or_else(|| name.to_string());
+    labels.insert(LABEL_CLUSTER_ID.to_owned(), label);
+    labels
+        .entry(LABEL_CLUSTER_NAME.to_owned())
+        .or_insert_with(|| name.to_string());
+    let key = DeclarationKey::new(OwnKind::ManagedCluster, "", name.as_str());
+    let cluster = Cluster {
+        namespace: metadata.namespace.clone().unwrap_or_else(|| name.to_string()),
+        name,
+        labels,
+        cluster_id: id.unwrap_or_default(),
+        taints: spec.taints,
+        sync_mode: spec.sync_mode,
+        public_keys: spec.public_keys,
+        kubeconfig_context: spec.kubeconfig_context,
+        file: place.file.clone(),
+        line: place.line,
+    };
+    Reading {
+        key: Some(key),
+        declaration: Some(Declaration::Cluster(cluster)),
+    }
+}
+
+fn name(top: &Fields<'_>, metadata: &Metadata) -> Option<ClusterName> {
+    if metadata.name.is_empty() {
+        return None;
+    }
+    match ClusterName::parse(metadata.name.as_str()) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            top.error("metadata.name", "FieldInvalid", error.to_string(), "");
+            None
+        }
+    }
+}
+
+#[derive(Default)]
+struct Spec {
+    cluster_id: Option<String>,
+    taints: Vec<Taint>,
+    sync_mode: SyncMode,
+    public_keys: Vec<String>,
+    kubeconfig_context: Option<String>,
+}
+
+fn read_spec(mut fields: Fields<'_>) -> Spec {
+    let cluster_id = fields.text("clusterId").filter(|id| !id.is_empty()).map(str::to_owned);
+    fields.text("clusterType");
+    if fields.text("clusterInitBaseName").is_some_and(|name| !name.is_empty()) {
+        fields.warning(
+            "clusterInitBaseName",
+            "NoEffect",
+            "has no effect: whatever a cluster starts with is a Subscription here",
+        );
+    }
+    let kubeconfig_context = fields
+        .text("kubeconfigContext")
+        .filter(|context| !context.is_empty())
+        .map(str::to_owned);
+    let sync_mode = sync_mode(&mut fields, kubeconfig_context.is_some());
+    let public_keys = public_keys(&mut fields);
+    let taints = fields.objects("taints").unwrap_or_default();
+    let taints = taints.into_iter().filter_map(taint).collect();
+    fields.finish();
+    Spec {
+        cluster_id,
+        taints,
+        sync_mode,
+        public_keys,
+        kubeconfig_context,
+    }
+}
+
+/// A cluster that the hub reaches by kubeconfig is Push, and in this version no other is.
+fn sync_mode(fields: &mut Fields<'_>, by_kubeconfig: bool) -> SyncMode {
+    let mode = fields.choice("syncMode", MODES);
+    match (mode, by_kubeconfig) {
+        (None, true) => SyncMode::Push,
+        (Some(SyncMode::Dual | SyncMode::Pull), true) => {
+            let message = "a cluster with kubeconfigContext is applied to by the hub, so its syncMode is Push";
+            fields.error(
+                "syncMode",
+                "FieldInvalid",
+                message,
+                "remove syncMode or kubeconfigContext",
+            );
+            SyncMode::Push
+        }
+        (Some(SyncMode::Push), false) => {
+            let message = "Push without kubeconfigContext is not in this version";
+            fields.error(
+                "syncMode",
+                "NotSupported",
+                message,
+                "use Dual or Pull, or name a kubeconfigContext",
+            );
+            SyncMode::Push
+        }
+        (mode, _) => mode.unwrap_or_default(),
+    }
+}
+
+fn public_keys(fields: &mut Fields<'_>) -> Vec<String> {
+    let keys = fields.texts("publicKeys").unwrap_or_default();
+    for (index, key) in keys.iter().enumerate() {
+        if !is_public_key(key) {
+            fields.error(
+                &format!("publicKeys[{index}]"),
+                "FieldInvalid",
+                "is not ed25519: and 32 bytes in base64",
+                "flotilla agent join prints the file with the agent's key",
+            );
+        }
+    }
+    keys
+}
+
+fn is_public_key(text: &str) -> bool {
+    let engine = base64::engine::general_purpose::STANDARD;
+    text.strip_prefix("ed25519:")
+        .and_then(|key| engine.decode(key).ok())
+        .is_some_and(|bytes| bytes.len() == 32)
+}
+
+fn taint(mut fields: Fields<'_>) -> Option<Taint> {
+    let key = fields.required_text("key").map(str::to_owned);
+    let value = fields.text("value").unwrap_or_default().to_owned();
+    fields.known(&["timeAdded"]);
+    let effect = fields.choice("effect", EFFECTS);
+    if fields.written("effect").is_none() {
+        fields.missing("effect");
+    }
+    fields.finish();
+    Some(Taint {
+        key: key?,
+        value,
+        effect: effect?,
+    })
+}

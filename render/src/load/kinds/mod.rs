@@ -1,0 +1,119 @@
+//! The kinds of a fleet repository, field by field: one document goes in, a declaration and what is wrong
+//! with it come out. Which declarations belong together is not decided here.
+
+mod chart;
+mod cluster;
+mod fleet;
+mod metadata;
+mod overrides;
+mod selector;
+mod subscription;
+
+use serde_json::{Map, Value};
+
+use super::declaration::{Declaration, DeclarationKey};
+use super::fields::{Fields, Judge};
+use crate::model::{CLUSTERNET_APPS_API_VERSION, CLUSTERNET_CLUSTERS_API_VERSION, FLEET_API_VERSION};
+use metadata::Metadata;
+
+pub(super) use chart::check as check_chart;
+
+/// What a document's `apiVersion` and `kind` make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A declaration of the fleet.
+    Own(OwnKind),
+    /// A HelmChart, from either group: an object to deliver.
+    Chart,
+    /// A kind that Clusternet writes itself or keeps state in.
+    Unused,
+    /// A kind or version in our group that this version does not know.
+    Unknown,
+    /// Anything else: an object to deliver.
+    Object,
+}
+
+/// The kinds that declare the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum OwnKind {
+    Fleet,
+    ManagedCluster,
+    Subscription,
+    Localization,
+    Globalization,
+}
+
+impl OwnKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            OwnKind::Fleet => "Fleet",
+            OwnKind::ManagedCluster => "ManagedCluster",
+            OwnKind::Subscription => "Subscription",
+            OwnKind::Localization => "Localization",
+            OwnKind::Globalization => "Globalization",
+        }
+    }
+}
+
+/// Sorts a document by its `apiVersion` and `kind`.
+pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
+    match (api_version, kind) {
+        (FLEET_API_VERSION, "Fleet") => Kind::Own(OwnKind::Fleet),
+        (FLEET_API_VERSION | CLUSTERNET_CLUSTERS_API_VERSION, "ManagedCluster") => Kind::Own(OwnKind::ManagedCluster),
+        (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Subscription") => Kind::Own(OwnKind::Subscription),
+        (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Localization") => Kind::Own(OwnKind::Localization),
+        (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Globalization") => Kind::Own(OwnKind::Globalization),
+        (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "HelmChart") => Kind::Chart,
+        _ if is_ours(api_version) => Kind::Unknown,
+        _ if is_clusternets(api_version) => Kind::Unused,
+        _ => Kind::Object,
+    }
+}
+
+pub(super) fn is_ours(api_version: &str) -> bool {
+    api_version.starts_with("fleet.flotilla.dev/")
+}
+
+fn is_clusternets(api_version: &str) -> bool {
+    api_version.starts_with("apps.clusternet.io/") || api_version.starts_with("clusters.clusternet.io/")
+}
+
+/// A declaration that was read, or the key of one that has errors. Problems are left with the judge.
+pub(super) struct Reading {
+    pub(super) key: Option<DeclarationKey>,
+    pub(super) declaration: Option<Declaration>,
+}
+
+/// Reads a declaration. `place` says where a field stands.
+pub(super) fn read(kind: OwnKind, map: &Map<String, Value>, place: &Place<'_>, judge: &Judge) -> Reading {
+    let mut top = Fields::new(map, "", judge);
+    top.known(&["apiVersion", "kind"]);
+    let metadata = Metadata::read(&mut top);
+    let status = top.known(&["status"]);
+    if status || metadata.has_server_fields {
+        judge.say(
+            crate::Severity::Info,
+            "ServerFields",
+            String::new(),
+            "status and fields that an API server sets are not read",
+            "",
+        );
+    }
+    let reading = match kind {
+        OwnKind::Fleet => fleet::read(&mut top, &metadata),
+        OwnKind::ManagedCluster => cluster::read(&mut top, &metadata, place),
+        OwnKind::Subscription => subscription::read(&mut top, &metadata, place),
+        OwnKind::Localization => overrides::read_localization(&mut top, &metadata, place),
+        OwnKind::Globalization => overrides::read_globalization(&mut top, &metadata, place),
+    };
+    top.finish();
+    reading
+}
+
+/// Where a declaration stands.
+pub(super) struct Place<'a> {
+    pub(super) file: &'a std::sync::Arc<str>,
+    pub(super) line: u32,
+    /// The line of a field of the declaration.
+    pub(super) line_of: &'a dyn Fn(&str) -> u32,
+}

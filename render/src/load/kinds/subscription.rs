@@ -1,0 +1,326 @@
+//! Kind Subscription.
+
+use std::sync::Arc;
+
+use super::super::declaration::{Declaration, DeclarationKey, UnitDeclaration};
+use super::super::fields::Fields;
+use super::super::pattern::{Pattern, Selection};
+use super::cluster::EFFECTS;
+use super::metadata::Metadata;
+use super::{OwnKind, Place, Reading, selector};
+use crate::model::{Dividing, Feed, Scheduling, Subscriber, Subscription, Toleration};
+use crate::name::UnitKey;
+
+pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>) -> Reading {
+    let key = key(top, metadata);
+    let spec = match top.object("spec") {
+        Some(fields) => read_spec(fields),
+        None => {
+            top.missing("spec");
+            Spec::default()
+        }
+    };
+    let Some(key) = key else {
+        return Reading {
+            key: None,
+            declaration: None,
+        };
+    };
+    let declaration_key = DeclarationKey::new(OwnKind::Subscription, key.namespace(), key.name());
+    let subscription = Subscription {
+        key,
+        scheduling: spec.scheduling,
+        subscribers: spec.subscribers,
+        tolerations: spec.tolerations,
+        feeds: spec.feeds,
+        file: place.file.clone(),
+        line: place.line,
+    };
+    let unit = UnitDeclaration {
+        subscription: Arc::new(subscription),
+        selections: spec.selections,
+        problems: Vec::new(),
+    };
+    Reading {
+        key: Some(declaration_key),
+        declaration: Some(Declaration::Unit(unit)),
+    }
+}
+
+/// A Subscription without a namespace stands in `default`, as kubectl has it.
+fn key(top: &Fields<'_>, metadata: &Metadata) -> Option<UnitKey> {
+    if metadata.name.is_empty() {
+        return None;
+    }
+    let namespace = metadata.namespace.as_deref().unwrap_or("default");
+    UnitKey::new(namespace, metadata.name.as_str())
+        .map_err(|error| top.error("metadata", "FieldInvalid", error.to_string(), ""))
+        .ok()
+}
+
+struct Spec {
+    scheduling: Scheduling,
+    subscribers: Vec<Subscriber>,
+    tolerations: Vec<Toleration>,
+    feeds: Vec<Feed>,
+    /// One per feed: what a path feed selects.
+    selections: Vec<Option<Selection>>,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            scheduling: Scheduling::Replication,
+            subscribers: Vec::new(),
+            tolerations: Vec::new(),
+            feeds: Vec::new(),
+            selections: Vec::new(),
+        }
+    }
+}
+
+fn read_spec(mut fields: Fields<'_>) -> Spec {
+    let mut spec = Spec {
+        scheduling: scheduling(&mut fields),
+        ..Spec::default()
+    };
+    refuse_other_schedulers(&mut fields);
+    match fields.objects("subscribers") {
+        Some(items) => spec.subscribers = items.into_iter().map(subscriber).collect(),
+        None if fields.written("subscribers").is_none() => fields.missing("subscribers"),
+        None => {}
+    }
+    let tolerations = fields.objects("clusterTolerations").unwrap_or_default();
+    spec.tolerations = tolerations.into_iter().map(toleration).collect();
+    match fields.objects("feeds") {
+        Some(items) if items.is_empty() => {
+            fields.error(
+                "feeds",
+                "FieldInvalid",
+                "a unit without feeds delivers nothing",
+                "remove the Subscription",
+            );
+        }
+        Some(items) => {
+            for (feed, selection) in items.into_iter().filter_map(feed) {
+                spec.feeds.push(feed);
+                spec.selections.push(selection);
+            }
+        }
+        None if fields.written("feeds").is_none() => fields.missing("feeds"),
+        None => {}
+    }
+    fields.finish();
+    spec
+}
+
+fn refuse_other_schedulers(fields: &mut Fields<'_>) {
+    if fields
+        .text("schedulerName")
+        .is_some_and(|name| !matches!(name, "" | "default"))
+    {
+        fields.unsupported("schedulerName", "there is one scheduler, named default");
+    }
+    if fields.boolean("schedulingBySubGroup") == Some(true) {
+        fields.unsupported("schedulingBySubGroup", "scheduling by subgroup is not in this version");
+    }
+    if fields
+        .integer("priority", i64::from(i32::MIN)..=i64::from(i32::MAX))
+        .is_some()
+    {
+        fields.warning(
+            "priority",
+            "NoEffect",
+            "has no effect: every unit is scheduled at once, so there is no queue and no preemption",
+        );
+    }
+    let policies = [("PreemptLowerPriority", ()), ("PreemptNever", ())];
+    if fields.choice("preemptionPolicy", &policies).is_some() {
+        fields.warning(
+            "preemptionPolicy",
+            "NoEffect",
+            "has no effect: no unit preempts another",
+        );
+    }
+}
+
+fn scheduling(fields: &mut Fields<'_>) -> Scheduling {
+    let strategies = [("Replication", false), ("Dividing", true)];
+    let divides = fields.choice("schedulingStrategy", &strategies).unwrap_or(false);
+    let Some(mut dividing) = fields.object("dividingScheduling") else {
+        return if divides {
+            Scheduling::Dividing(Dividing::Static)
+        } else {
+            Scheduling::Replication
+        };
+    };
+    let is_dynamic = dividing.choice("type", &[("Static", false), ("Dynamic", true)]);
+    if is_dynamic == Some(true) {
+        dividing.unsupported("type", "dynamic dividing is not in this version");
+    }
+    if let Some(dynamic) = dividing.object("dynamicDividing") {
+        refuse_dynamic(dynamic, is_dynamic == Some(true));
+    }
+    dividing.finish();
+    if !divides {
+        let message = "has no effect with the strategy Replication";
+        fields.warning("dividingScheduling", "NoEffect", message);
+        return Scheduling::Replication;
+    }
+    Scheduling::Dividing(Dividing::Static)
+}
+
+/// Names each field that would be ignored elsewhere; the whole is refused with the type Dynamic already.
+fn refuse_dynamic(mut fields: Fields<'_>, refused: bool) {
+    fields.choice("strategy", &[("Spread", ()), ("Binpack", ())]);
+    for name in [
+        "topologySpreadConstraints",
+        "preferredClusters",
+        "minClusters",
+        "maxClusters",
+    ] {
+        if fields.written(name).is_some_and(|value| !value.is_null()) {
+            fields.unsupported(name, "is not in this version");
+        }
+    }
+    if !refused {
+        let path = fields.path("strategy");
+        fields.judge().say(
+            crate::Severity::Warning,
+            "NoEffect",
+            path,
+            "has no effect with the type Static",
+            "",
+        );
+    }
+    fields.finish();
+}
+
+fn subscriber(mut fields: Fields<'_>) -> Subscriber {
+    let cluster_affinity = fields.object("clusterAffinity").map(selector::read);
+    if cluster_affinity.is_none() {
+        match fields.written("clusterAffinity") {
+            None => fields.missing("clusterAffinity"),
+            Some(value) if value.is_null() => {
+                fields.warning("clusterAffinity", "SelectsNothing", "null selects no cluster");
+            }
+            Some(_) => {}
+        }
+    }
+    if fields.written("subGroupStrategy").is_some_and(|value| !value.is_null()) {
+        fields.unsupported("subGroupStrategy", "scheduling by subgroup is not in this version");
+    }
+    let weight = fields.integer("weight", 0..=i64::from(i32::MAX));
+    fields.finish();
+    Subscriber {
+        cluster_affinity,
+        weight: weight.and_then(|weight| u32::try_from(weight).ok()),
+    }
+}
+
+fn toleration(mut fields: Fields<'_>) -> Toleration {
+    let key = fields.text("key").unwrap_or_default().to_owned();
+    let operator = fields.choice("operator", &[("Equal", "Equal"), ("Exists", "Exists")]);
+    let value = fields.text("value").unwrap_or_default().to_owned();
+    if key.is_empty() && operator != Some("Exists") {
+        fields.error(
+            "key",
+            "FieldMissing",
+            "a toleration without key needs the operator Exists",
+            "",
+        );
+    }
+    if operator == Some("Exists") && !value.is_empty() {
+        fields.error("value", "FieldInvalid", "Exists takes no value", "");
+    }
+    let effect = fields
+        .written("effect")
+        .filter(|effect| effect.as_str() != Some(""))
+        .and_then(|_| fields.choice("effect", EFFECTS));
+    let toleration_seconds = fields.integer("tolerationSeconds", i64::MIN..=i64::MAX);
+    if toleration_seconds.is_some() {
+        let message = "has no effect: a cluster that is tolerated for a time is tolerated for good in this version";
+        fields.warning("tolerationSeconds", "NoEffect", message);
+    }
+    fields.finish();
+    Toleration {
+        key,
+        operator: operator.map(str::to_owned),
+        value,
+        effect,
+        toleration_seconds,
+    }
+}
+
+fn feed(mut fields: Fields<'_>) -> Option<(Feed, Option<Selection>)> {
+    // Clusternet has one form of feed alone; the others are unknown fields there.
+    let written = |name: &str, fields: &mut Fields<'_>| {
+        fields.judge().ours && fields.written(name).is_some_and(|value| !value.is_null())
+    };
+    let feed = match (written("path", &mut fields), written("selector", &mut fields)) {
+        (true, true) => {
+            fields.error("", "FieldInvalid", "a feed has either path or selector", "");
+            return None;
+        }
+        (true, false) => path_feed(&mut fields),
+        (false, true) => selector_feed(&mut fields),
+        (false, false) => object_feed(&mut fields),
+    };
+    fields.finish();
+    feed
+}
+
+fn object_feed(fields: &mut Fields<'_>) -> Option<(Feed, Option<Selection>)> {
+    let api_version = fields.required_text("apiVersion").map(str::to_owned);
+    let kind = fields.required_text("kind").map(str::to_owned);
+    let name = fields.required_text("name").map(str::to_owned);
+    let namespace = fields.text("namespace").unwrap_or_default().to_owned();
+    let feed = Feed::Object {
+        api_version: api_version?,
+        kind: kind?,
+        namespace,
+        name: name?,
+    };
+    Some((feed, None))
+}
+
+fn path_feed(fields: &mut Fields<'_>) -> Option<(Feed, Option<Selection>)> {
+    let path = fields.required_text("path").map(str::to_owned);
+    let exclude = fields.texts("exclude").unwrap_or_default();
+    let mut excluded = Vec::with_capacity(exclude.len());
+    for (index, glob) in exclude.iter().enumerate() {
+        match Pattern::parse(glob) {
+            Ok(pattern) => excluded.push(pattern),
+            Err(error) => {
+                let (reason, message) = (error.reason(), error.to_string());
+                fields.error(&format!("exclude[{index}]"), reason, message, "");
+            }
+        }
+    }
+    let path = path?;
+    match Pattern::parse(&path) {
+        Ok(pattern) => {
+            let selection = Selection { pattern, excluded };
+            Some((Feed::Path { path, exclude }, Some(selection)))
+        }
+        Err(error) => {
+            fields.error("path", error.reason(), error.to_string(), "");
+            None
+        }
+    }
+}
+
+fn selector_feed(fields: &mut Fields<'_>) -> Option<(Feed, Option<Selection>)> {
+    let selector = fields.object("selector").map(selector::read);
+    if selector.as_ref().is_some_and(|selector| selector.is_empty()) {
+        let message = "an empty selector would deliver every object of the repository";
+        fields.error("selector", "FieldInvalid", message, "name a label, or use path");
+    }
+    let feed = Feed::Selector {
+        kind: fields.text("kind").unwrap_or_default().to_owned(),
+        api_version: fields.text("apiVersion").unwrap_or_default().to_owned(),
+        namespace: fields.text("namespace").unwrap_or_default().to_owned(),
+        selector: selector?,
+    };
+    Some((feed, None))
+}

@@ -1,0 +1,56 @@
+//! Reads a revision: its files go in, clusters, units with their Bases and overrides come out, and what is
+//! wrong with them as findings. The next room is [`crate::schedule`].
+//!
+//! Nothing fails here. A file that cannot be read is named in [`Fleet::unreadable`]; the shell looks up
+//! what it said before and loads again, with that as [`Previous`]. What a unit with errors keeps, which
+//! clusters it goes to and what overrides change is deliberately not here.
+//!
+//! ```text
+//! files ── file ── document ── kinds        one file at a time, remembered by LoadMemo
+//!   │                │
+//! catalog         gather ── index ── resolve   all files together
+//! ```
+
+mod catalog;
+mod cross;
+mod declaration;
+mod document;
+mod fields;
+mod file;
+mod gather;
+mod ignored;
+mod index;
+mod kinds;
+mod lines;
+mod memo;
+mod pattern;
+mod resolve;
+mod symlink;
+mod whole;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::finding::Finding;
+use crate::fleet::Fleet;
+use crate::tree::{Previous, SourceFile, SourceTree};
+
+pub use memo::LoadMemo;
+
+/// Loads a revision. The findings are sorted, and the same whatever order files are in.
+pub fn load(tree: &SourceTree, previous: &Previous) -> (Fleet, Vec<Finding>) {
+    load_with(tree, previous, &mut LoadMemo::default())
+}
+
+/// As [`load`], and reads no file again that `memo` has read; equal in every byte.
+pub fn load_with(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) -> (Fleet, Vec<Finding>) {
+    whole::load(tree, previous, memo)
+}
+
+/// Whether a content of a file would not be named in [`Fleet::unreadable`], so that it can stand in for a
+/// later one that would.
+pub fn is_readable(path: &Arc<str>, content: &SourceFile) -> bool {
+    !file::read(path, content).wants_last_good()
+}

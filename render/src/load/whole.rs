@@ -1,0 +1,116 @@
+//! Puts the parts of a load together.
+
+use std::collections::BTreeMap;
+
+use super::catalog::Catalog;
+use super::cross;
+use super::gather::{Declared, gather};
+use super::index::{Index, Wanted};
+use super::lines::Lines;
+use super::memo::LoadMemo;
+use super::resolve::{Context, resolve};
+use crate::finding::{Finding, Severity};
+use crate::fleet::{Fleet, Unit};
+use crate::limits::{DOCUMENTS_MAX, FINDINGS_PER_FILE_MAX};
+use crate::model::Feed;
+use crate::name::UnitKey;
+use crate::tree::{Previous, SourceTree};
+
+pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) -> (Fleet, Vec<Finding>) {
+    let mut catalog = Catalog::read(tree, previous, memo);
+    let mut declared = gather(&catalog);
+    for unit in declared.units.values() {
+        for selection in unit.selections.iter().flatten() {
+            catalog.read_hidden(selection, memo);
+        }
+    }
+    memo.turn();
+    let mut findings = std::mem::take(&mut declared.findings);
+    findings.append(&mut catalog.findings);
+    let units = units(&catalog, &mut declared, &mut findings);
+    let fleet = Fleet {
+        revision: tree.revision.clone(),
+        spec: declared.spec,
+        clusters: declared.clusters,
+        units,
+        overrides: declared.overrides,
+        unreadable: catalog.unreadable.into_iter().collect(),
+    };
+    (fleet, limited(findings))
+}
+
+fn units(catalog: &Catalog<'_>, declared: &mut Declared, findings: &mut Vec<Finding>) -> BTreeMap<UnitKey, Unit> {
+    let feeds = declared.units.values().flat_map(|unit| &unit.subscription.feeds);
+    let with_labels = feeds.into_iter().any(|feed| matches!(feed, Feed::Selector { .. }));
+    let mut index = Index::new(catalog, with_labels);
+    findings.append(&mut index.findings);
+    let context = Context { catalog, index: &index };
+    let mut lines = Lines::new(catalog);
+    let mut units = BTreeMap::new();
+    for (key, declaration) in &declared.units {
+        let mut unit = resolve(&context, declaration, &mut lines, findings);
+        hold(&mut unit, declared);
+        findings.extend(unit.blocked.iter().cloned());
+        units.insert(key.clone(), unit);
+    }
+    findings.append(&mut cross::check(declared, &index, &mut lines));
+    refuse_too_many(catalog, &mut units, findings);
+    units
+}
+
+/// Holds a unit that delivers an object whose override cannot be trusted: without it, it would loosen.
+fn hold(unit: &mut Unit, declared: &Declared) {
+    for (target, error) in &declared.held_targets {
+        let wanted = Wanted::of(target);
+        if let Some(object) = unit.base.objects.iter().find(|object| wanted.is(&object.key)) {
+            let message = format!("an override of {} {} cannot be used", object.key.kind, object.key.name);
+            let finding = Finding::error("OverrideUnusable", message)
+                .at(error.file.as_str(), error.line)
+                .unit(&unit.subscription.key);
+            unit.blocked.push(finding);
+        }
+    }
+}
+
+/// Beyond the limit no part of the revision is trusted to be whole.
+fn refuse_too_many(catalog: &Catalog<'_>, units: &mut BTreeMap<UnitKey, Unit>, findings: &mut Vec<Finding>) {
+    let objects: usize = catalog.files.values().map(|loaded| loaded.file.items.len()).sum();
+    if objects <= DOCUMENTS_MAX {
+        return;
+    }
+    let message = format!("the revision has {objects} documents, and at most {DOCUMENTS_MAX} are taken");
+    let finding = Finding::error("TooManyDocuments", message);
+    for (key, unit) in units {
+        unit.blocked.push(finding.clone().unit(key));
+    }
+    findings.push(finding);
+}
+
+/// Sorted, each once, and no more of one file than a person reads.
+fn limited(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_unstable();
+    findings.dedup();
+    let mut out = Vec::with_capacity(findings.len());
+    for file in findings.chunk_by(|a, b| a.file == b.file) {
+        let left_out = file.len().saturating_sub(FINDINGS_PER_FILE_MAX);
+        if left_out == 0 || file[0].file.is_empty() {
+            out.extend_from_slice(file);
+            continue;
+        }
+        let mut kept = file.to_vec();
+        // The worst first, so that what is left out is what matters least.
+        kept.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let worst = kept[FINDINGS_PER_FILE_MAX..]
+            .iter()
+            .map(|finding| finding.severity)
+            .max();
+        kept.truncate(FINDINGS_PER_FILE_MAX);
+        kept.sort_unstable();
+        out.append(&mut kept);
+        let severity = worst.unwrap_or(Severity::Info);
+        let message = format!("and {left_out} more findings in this file");
+        out.push(Finding::new(severity, "MoreFindings", message).at(file[0].file.as_str(), 0));
+    }
+    out.sort_unstable();
+    out
+}
