@@ -59,7 +59,7 @@ impl<'a> Catalog<'a> {
             findings,
         };
         for (path, entry) in &tree.files {
-            if catalog.is_read(path) {
+            if matches!(entry, SourceEntry::BadName) || catalog.is_read(path) {
                 catalog.add(path, entry, false, memo);
             }
         }
@@ -104,6 +104,13 @@ impl<'a> Catalog<'a> {
         let file = match entry {
             SourceEntry::File(file) => memo.read(path, file),
             SourceEntry::TooLarge(bytes) => Arc::new(file::too_large(path, *bytes)),
+            SourceEntry::BadName => {
+                let message = "the name of this file or folder cannot be a path, so it is not read";
+                let finding = Finding::error("BadName", message)
+                    .at(&**path, 0)
+                    .hint("give it a name in UTF-8");
+                Arc::new(ReadFile::unreadable(finding))
+            }
             // A submodule is a folder, whatever its name.
             SourceEntry::Submodule => return,
             SourceEntry::Symlink(_) => match symlink::follow(self.tree, path) {

@@ -51,6 +51,6 @@ pub fn load_with(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) ->
 
 /// Whether a content of a file would not be named in [`Fleet::unreadable`], so that it can stand in for a
 /// later one that would.
-pub fn is_readable(path: &Arc<str>, content: &SourceFile) -> bool {
-    !file::read(path, content).wants_last_good()
+pub fn is_readable(content: &SourceFile) -> bool {
+    !file::read(&Arc::from(""), content).wants_last_good()
 }

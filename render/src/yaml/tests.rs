@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "tests stop at the first surprise")]
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

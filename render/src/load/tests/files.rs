@@ -41,6 +41,15 @@ fn bytes_that_are_no_text_are_named() {
 }
 
 #[test]
+fn a_name_that_is_no_path_is_an_error_and_not_skipped() {
+    let mut tree = tree(&[]);
+    tree.files.insert("a%FF.yaml%".into(), SourceEntry::BadName);
+    let (fleet, findings) = load(&tree, &Previous::default());
+    assert_eq!(shown(&findings), ["a%FF.yaml%:0 Error BadName"]);
+    assert_eq!(fleet.unreadable.len(), 1);
+}
+
+#[test]
 fn a_file_may_fill_the_limit_and_not_more() {
     let line = "# padding that is only a comment and costs little to read\n";
     let text = line.repeat(crate::limits::FILE_BYTES_MAX / line.len());

@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "tests stop at the first surprise")]
-
 mod broken;
 mod feeds;
 mod files;
