@@ -165,8 +165,5 @@ fn what_can_stand_in_is_what_reads_without_errors_of_declarations() {
     assert!(is_readable(&file(CLUSTER)));
     assert!(is_readable(&file("any: yaml\n")));
     assert!(!is_readable(&file(BROKEN)));
-    assert!(!is_readable(
-        &path,
-        &file(&format!("{CLUSTER}spec: {{syncMode: Both}}\n"))
-    ));
+    assert!(!is_readable(&file(&format!("{CLUSTER}spec: {{syncMode: Both}}\n"))));
 }
