@@ -1,7 +1,6 @@
-//! Streams of bytes between named peers enter, through one WebSocket that the agent dialled, and leave on
-//! the other side; a delivery goes on to `reconciler::agent`, whose `apply` takes it up.
+//! Streams enter at one named peer and leave at another; a delivery goes on to `reconciler::agent`, to be applied.
 //!
-//! The agent dials, both sides prove who they are, and from then on either may open streams: the hub for
+//! All streams share one WebSocket. The agent dials, both sides prove who they are, and from then on either may open streams: the hub for
 //! deliveries and API server requests, the agent for its reports. What a stream carries is not known here,
 //! nor is which cluster exists, which tunnel of a cluster counts, or when to dial again; callers decide
 //! that from [`PeerInfo`], [`ConnectError`] and [`backoff`].

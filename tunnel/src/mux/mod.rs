@@ -21,5 +21,12 @@ mod machine;
 mod outbox;
 mod stream;
 
+#[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod tests;
+
 pub use event::{Death, Event, Taken, Violation};
 pub use machine::{Mux, Terms};

@@ -174,6 +174,12 @@ impl Sending {
         ready && std::mem::take(&mut self.writer_waits)
     }
 
+    /// Credit left and bytes queued.
+    #[cfg(test)]
+    pub(super) fn account(&self) -> (u32, u32) {
+        (self.credit, self.queued_bytes as u32)
+    }
+
     /// More credit; beyond what 31 bits hold it is the peer's mistake.
     pub(super) fn grant(&mut self, credit: u32) -> Result<(), Reset> {
         let total = self
@@ -280,5 +286,12 @@ impl Receiving {
         let credit = std::mem::take(&mut self.taken);
         self.credit += credit;
         (credit > 0 && !self.finished).then_some(credit)
+    }
+
+    /// Bytes nobody took, what the peer may send, and what was taken and not yet granted again.
+    #[cfg(test)]
+    pub(super) fn account(&self) -> (u32, u32, u32) {
+        let unread = self.chunks.iter().map(Bytes::len).sum::<usize>() + self.gathered.len();
+        (unread as u32, self.credit, self.taken)
     }
 }

@@ -1,0 +1,305 @@
+//! Two machines and a lossless wire, against a model that only counts: nothing is lost, reordered or stuck,
+//! whatever is done in whatever order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::tests::{START, open, terms};
+use super::{Event, Mux, Taken, Terms};
+use crate::identity::Role;
+
+/// One thing somebody does; numbers are taken modulo what there is.
+#[derive(Clone, Debug)]
+enum Op {
+    Open,
+    Write { stream: usize, bytes: usize },
+    Finish { stream: usize },
+    Take { stream: usize },
+    Cancel { stream: usize },
+    Carry { frames: usize },
+}
+
+fn op() -> impl Strategy<Value = (bool, Op)> {
+    let stream = || 0..8_usize;
+    let what = prop_oneof![
+        2 => Just(Op::Open),
+        8 => (stream(), 1..90_000_usize).prop_map(|(stream, bytes)| Op::Write { stream, bytes }),
+        3 => (stream(), 1..40_usize).prop_map(|(stream, bytes)| Op::Write { stream, bytes }),
+        1 => stream().prop_map(|stream| Op::Finish { stream }),
+        8 => stream().prop_map(|stream| Op::Take { stream }),
+        1 => stream().prop_map(|stream| Op::Cancel { stream }),
+        8 => (1..12_usize).prop_map(|frames| Op::Carry { frames }),
+    ];
+    (any::<bool>(), what)
+}
+
+/// What is known of one direction of one stream, seen from its writer.
+#[derive(Default)]
+struct Direction {
+    written: usize,
+    read: usize,
+    finished: bool,
+    end_seen: bool,
+    writer_sleeps: bool,
+    reader_sleeps: bool,
+}
+
+/// One side, with the ids it still has to release.
+struct Side {
+    mux: Mux,
+    held: Vec<u32>,
+    towards_peer: VecDeque<Bytes>,
+}
+
+struct World {
+    sides: [Side; 2],
+    /// By id and writing side.
+    directions: BTreeMap<(u32, usize), Direction>,
+    cancelled: Vec<u32>,
+    window: u32,
+}
+
+/// The byte at a place of a direction, so that a swap or a gap shows at once.
+fn byte(id: u32, side: usize, at: usize) -> u8 {
+    (at as u32)
+        .wrapping_mul(2_654_435_761)
+        .wrapping_add(id * 7 + side as u32)
+        .to_be_bytes()[0]
+}
+
+impl World {
+    fn new(window: u32, frame_bytes: usize) -> Self {
+        let side = |role| {
+            let terms = Terms {
+                window_in: window,
+                window_out: window,
+                frame_bytes_out: frame_bytes,
+                ..terms(role)
+            };
+            Side {
+                mux: Mux::new(terms, START),
+                held: Vec::new(),
+                towards_peer: VecDeque::new(),
+            }
+        };
+        Self {
+            sides: [side(Role::Hub), side(Role::Agent)],
+            directions: BTreeMap::new(),
+            cancelled: Vec::new(),
+            window,
+        }
+    }
+
+    fn pick(&self, side: usize, stream: usize) -> Option<u32> {
+        let held = &self.sides[side].held;
+        (!held.is_empty()).then(|| held[stream % held.len()])
+    }
+
+    fn apply(&mut self, side: usize, op: &Op) {
+        match *op {
+            Op::Open => self.open(side),
+            Op::Write { stream, bytes } => self
+                .pick(side, stream)
+                .into_iter()
+                .for_each(|id| self.write(side, id, bytes)),
+            Op::Finish { stream } => self.pick(side, stream).into_iter().for_each(|id| self.finish(side, id)),
+            Op::Take { stream } => self.pick(side, stream).into_iter().for_each(|id| {
+                self.take(side, id);
+            }),
+            Op::Cancel { stream } => self.pick(side, stream).into_iter().for_each(|id| self.cancel(side, id)),
+            Op::Carry { frames } => {
+                self.carry(side, frames);
+            }
+        }
+    }
+
+    fn open(&mut self, side: usize) {
+        if let Ok(id) = self.sides[side].mux.open(&open()) {
+            self.sides[side].held.push(id);
+            (0..2).for_each(|writer| {
+                self.directions.insert((id, writer), Direction::default());
+            });
+        }
+    }
+
+    fn write(&mut self, side: usize, id: u32, bytes: usize) {
+        let direction = self.directions.get_mut(&(id, side)).expect("opened");
+        let payload: Vec<u8> = (0..bytes).map(|at| byte(id, side, direction.written + at)).collect();
+        match self.sides[side].mux.write(id, &payload) {
+            Ok(taken) => {
+                direction.written += taken;
+                direction.writer_sleeps = taken == 0;
+            }
+            Err(_) => assert!(
+                direction.finished || self.cancelled.contains(&id),
+                "only a reason ends a stream"
+            ),
+        }
+    }
+
+    fn finish(&mut self, side: usize, id: u32) {
+        let finished = self.sides[side].mux.finish(id).is_ok();
+        self.directions.get_mut(&(id, side)).expect("opened").finished |= finished;
+    }
+
+    /// Reads one chunk; false if there was none.
+    fn take(&mut self, side: usize, id: u32) -> bool {
+        let direction = self.directions.get_mut(&(id, 1 - side)).expect("opened");
+        match self.sides[side].mux.take(id) {
+            Taken::Chunk(chunk) => {
+                assert!(
+                    !direction.reader_sleeps,
+                    "the reader of stream {id} was told of its bytes"
+                );
+                let expected = (0..chunk.len()).map(|at| byte(id, 1 - side, direction.read + at));
+                assert!(
+                    chunk.iter().copied().eq(expected),
+                    "bytes of stream {id} in their order"
+                );
+                direction.read += chunk.len();
+                assert!(direction.read <= direction.written, "nobody reads what nobody wrote");
+                return true;
+            }
+            Taken::Finished => {
+                assert!(
+                    direction.finished && direction.read == direction.written,
+                    "an end comes after the last byte"
+                );
+                direction.end_seen = true;
+            }
+            Taken::Ended(_) => assert!(self.cancelled.contains(&id), "only a cancel cuts a stream off"),
+            Taken::Nothing => direction.reader_sleeps = true,
+        }
+        false
+    }
+
+    fn cancel(&mut self, side: usize, id: u32) {
+        self.sides[side].mux.release(id);
+        self.sides[side].held.retain(|held| *held != id);
+        self.cancelled.push(id);
+    }
+
+    /// Moves frames onto the wire and off it on the other side; false if there were none.
+    fn carry(&mut self, side: usize, frames: usize) -> bool {
+        let ours = &mut self.sides[side];
+        let made = std::iter::from_fn(|| ours.mux.next_frame(START)).take(frames);
+        ours.towards_peer.extend(made);
+        let moved = ours.towards_peer.len().min(frames);
+        let arriving: Vec<Bytes> = ours.towards_peer.drain(..moved).collect();
+        let theirs = &mut self.sides[1 - side];
+        for frame in arriving {
+            theirs
+                .mux
+                .on_frame(frame, START)
+                .expect("an honest peer breaks no rule");
+        }
+        (0..2).for_each(|side| self.listen(side));
+        moved > 0
+    }
+
+    fn listen(&mut self, side: usize) {
+        let ours = &mut self.sides[side];
+        while let Some(event) = ours.mux.next_event() {
+            match event {
+                Event::Incoming(id, _) => {
+                    ours.held.push(id);
+                    ours.mux.accept(id);
+                }
+                Event::Writable(id) => self.directions.entry((id, side)).or_default().writer_sleeps = false,
+                Event::Readable(id) => self.directions.entry((id, 1 - side)).or_default().reader_sleeps = false,
+                Event::Opened(_) | Event::Ended(_) | Event::GoAway(_) => {}
+            }
+        }
+    }
+
+    /// Carries and reads until nothing moves.
+    fn settle(&mut self) {
+        loop {
+            let mut moved = false;
+            for side in 0..2 {
+                moved |= self.carry(side, usize::MAX);
+                for id in self.sides[side].held.clone() {
+                    moved |= self.take(side, id);
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// With nothing on the wire and all read, every byte of credit is in exactly one place, and enough of it
+    /// is with the writer that it can go on; nobody sleeps who could.
+    fn check_credit(&self) {
+        let live = self
+            .directions
+            .iter()
+            .filter(|((id, _), _)| !self.cancelled.contains(id));
+        for ((id, writer), direction) in live.filter(|(_, direction)| !direction.finished) {
+            let (credit, queued) = self.sides[*writer].mux.streams[id].send.account();
+            let (unread, granted, taken) = self.sides[1 - *writer].mux.streams[id].recv.account();
+            assert_eq!(
+                unread + granted + taken,
+                self.window,
+                "the reader's books of stream {id}"
+            );
+            assert_eq!(
+                (queued, unread, credit),
+                (0, 0, granted),
+                "all is read, and both count the same credit"
+            );
+            assert!(credit > self.window / 2, "half a window that was read is granted again");
+            assert!(
+                !direction.writer_sleeps,
+                "the writer of stream {id} was told that there is room"
+            );
+        }
+    }
+
+    /// Finishes everything, and finds everything finished.
+    fn finish_all(&mut self) {
+        for side in 0..2 {
+            self.sides[side]
+                .held
+                .clone()
+                .into_iter()
+                .for_each(|id| self.finish(side, id));
+        }
+        self.settle();
+        for ((id, writer), direction) in &self.directions {
+            if !self.cancelled.contains(id) {
+                assert!(direction.end_seen, "stream {id} written by {writer} reached its end");
+            }
+        }
+        for side in &mut self.sides {
+            side.held.drain(..).for_each(|id| side.mux.release(id));
+        }
+        self.settle();
+        for side in &self.sides {
+            assert_eq!(side.mux.streams(), 0, "nothing is left behind");
+            assert_eq!((side.mux.opening, side.mux.incoming), (0, 0), "nobody waits");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_order_of_doings_loses_reorders_or_blocks_a_byte(
+        window in 4_096..300_000_u32,
+        frame_bytes in 1_usize..=32_768,
+        ops in proptest::collection::vec(op(), 1..120),
+    ) {
+        // Frames of a few bytes make a run slow and show nothing that 64 do not.
+        let mut world = World::new(window, frame_bytes.max(64));
+        for (agent, op) in &ops {
+            world.apply(usize::from(*agent), op);
+        }
+        world.settle();
+        world.check_credit();
+        world.finish_all();
+    }
+}
