@@ -10,6 +10,11 @@ pub(crate) mod header;
 mod hello;
 mod open;
 
+#[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
+mod tests;
+
 pub use code::{GoAwayReason, OpenCode, TargetClass};
 pub use codec::{Auth, Frame, GoAway, Reset, decode, encode, encode_data};
 pub use header::{FrameError, Kind};

@@ -6,6 +6,9 @@
 mod key;
 mod proof;
 
+#[cfg(test)]
+mod tests;
+
 pub use key::{KeyError, PublicKey, SecretKey};
 pub use proof::{Proof, Role};
 
