@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::fleet::Fleet;
-use crate::model::{Cluster, Subscriber, Subscription};
+use crate::model::{Cluster, Subscriber, Subscription, Taint};
 use crate::name::ClusterName;
 use crate::published::UnitPlacement;
 use crate::schedule::taints::{self, Verdict};
@@ -21,8 +21,8 @@ pub(super) struct Chosen<'a> {
 #[derive(Default)]
 pub(super) struct Search<'a> {
     pub(super) chosen: BTreeMap<&'a ClusterName, Chosen<'a>>,
-    /// Clusters that match, but whose taints stand against it.
-    pub(super) tainted: usize,
+    /// Clusters that match, and the taint that stands against each.
+    pub(super) tainted: Vec<(&'a ClusterName, &'a Taint)>,
 }
 
 /// Searches the fleet for clusters that any subscriber matches and no taint excludes.
@@ -38,9 +38,12 @@ pub(super) fn search<'a>(
             continue;
         }
         let placed = previous.is_some_and(|unit| unit.clusters.contains_key(name));
-        let Some(taint) = admit(subscription, cluster, placed) else {
-            search.tainted += 1;
-            continue;
+        let taint = match admit(subscription, cluster, placed) {
+            Ok(taint) => taint,
+            Err(taint) => {
+                search.tainted.push((name, taint));
+                continue;
+            }
         };
         let mut reasons: Vec<String> = subscribers
             .iter()
@@ -73,19 +76,19 @@ fn matching(subscription: &Subscription, cluster: &Cluster) -> Vec<usize> {
         .collect()
 }
 
-/// What the taints say, as reasons to add; `None` when they exclude the cluster.
-fn admit(subscription: &Subscription, cluster: &Cluster, placed: bool) -> Option<Option<String>> {
+/// What the taints say, as a reason to add; the taint that excludes the cluster, where one does.
+fn admit<'a>(subscription: &Subscription, cluster: &'a Cluster, placed: bool) -> Result<Option<String>, &'a Taint> {
     match taints::verdict(&cluster.taints, &subscription.tolerations) {
-        Verdict::Free => Some(None),
-        Verdict::Avoid(taint) => Some(Some(format!(
+        Verdict::Free => Ok(None),
+        Verdict::Avoid(taint) => Ok(Some(format!(
             "taint {} is not tolerated, which only asks to prefer other clusters",
             taints::text(taint)
         ))),
-        Verdict::KeepOut(taint) if placed => Some(Some(format!(
+        Verdict::KeepOut(taint) if placed => Ok(Some(format!(
             "stays in spite of taint {}, which only keeps new placements out",
             taints::text(taint)
         ))),
-        Verdict::KeepOut(_) | Verdict::Evict(_) => None,
+        Verdict::KeepOut(taint) | Verdict::Evict(taint) => Err(taint),
     }
 }
 

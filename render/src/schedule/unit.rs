@@ -13,7 +13,7 @@ use crate::schedule::candidates::{Chosen, Search, search};
 use crate::schedule::desired::{desired_replicas, is_divisible};
 use crate::schedule::divide::divide;
 use crate::schedule::kept::kept;
-use crate::schedule::{Assignment, inputs};
+use crate::schedule::{Assignment, inputs, taints};
 
 /// What the placements of all units of one plan look at.
 #[derive(Debug)]
@@ -156,10 +156,15 @@ fn weights(subscription: &Subscription, chosen: &BTreeMap<&ClusterName, Chosen<'
 }
 
 fn no_feasible_cluster(subscription: &Subscription, search: &Search<'_>, previous: Option<&UnitPlacement>) -> Finding {
-    let why = match search.tainted {
-        0 => "no subscriber matches a cluster".to_owned(),
-        1 => "the one cluster that matches has a taint that is not tolerated".to_owned(),
-        count => format!("the {count} clusters that match have taints that are not tolerated"),
+    let why = match search.tainted.as_slice() {
+        [] => "no subscriber matches a cluster".to_owned(),
+        [(cluster, taint), others @ ..] => {
+            let others = match others.len() {
+                0 => String::new(),
+                count => format!(", and {count} more that match are tainted too"),
+            };
+            format!("cluster {cluster} has taint {}{others}", taints::text(taint))
+        }
     };
     let (outcome, hint) = if previous.is_some_and(|unit| !unit.clusters.is_empty()) {
         let hint = "to take the unit away from its clusters, delete the Subscription";
