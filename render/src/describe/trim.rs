@@ -13,7 +13,13 @@ pub(crate) const SERVER_POINTERS: [&str; 7] = [
     "/status",
 ];
 
-const JOB_UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
+/// Labels by which a Job finds its Pods, under their old names and their present ones.
+const JOB_LABELS: [&str; 4] = [
+    "controller-uid",
+    "job-name",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+];
 
 /// Takes out what never is a declaration: `status`, and the fields of `metadata` that the server fills in.
 pub fn strip_server_fields(object: &mut Value) {
@@ -23,7 +29,7 @@ pub fn strip_server_fields(object: &mut Value) {
 }
 
 /// Takes out all that a server filled in, for an object read from a cluster to be committed: besides
-/// [`strip_server_fields`], a Service's addresses and ports, and a Job's own uid in its labels.
+/// [`strip_server_fields`], a Service's addresses and ports, and the labels that tie a Job to its Pods.
 ///
 /// A headless Service stays headless (`clusterIP: None`).
 pub fn trim(object: &mut Value) {
@@ -53,7 +59,7 @@ fn trim_service(object: &mut Value) {
 fn trim_job(object: &mut Value) {
     remove(object, "/spec/template/metadata/creationTimestamp");
     for labels in ["/spec/selector/matchLabels", "/spec/template/metadata/labels"] {
-        for label in JOB_UID_LABELS {
+        for label in JOB_LABELS {
             if let Some(labels) = map_at(object, labels) {
                 labels.remove(label);
             }
@@ -110,11 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn a_job_loses_its_own_uid() {
+    fn a_job_loses_the_labels_that_tie_it_to_its_pods() {
         check(
             json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {
                 "selector": {"matchLabels": {"controller-uid": "1"}},
-                "template": {"metadata": {"labels": {"batch.kubernetes.io/controller-uid": "1", "app": "a"}}}}}),
+                "template": {"metadata": {"labels": {"batch.kubernetes.io/controller-uid": "1", "job-name": "x", "app": "a"}}}}}),
             json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {
                 "selector": {"matchLabels": {}}, "template": {"metadata": {"labels": {"app": "a"}}}}}),
         );
