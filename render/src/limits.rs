@@ -19,6 +19,10 @@ pub const PATCH_OPERATIONS_MAX: usize = 10_000;
 /// Symlinks followed from one path, as many as Linux follows halved: a fleet repository has one or two.
 pub const SYMLINK_HOPS_MAX: usize = 20;
 
+/// Bytes that the `copy` operations of one JSON patch may add, as much as a file may hold: each can double
+/// the object, and forty of them would fill any memory.
+pub const PATCH_COPIED_BYTES_MAX: usize = FILE_BYTES_MAX;
+
 /// Findings kept for one file: beyond it one more line says how many were left out.
 pub const FINDINGS_PER_FILE_MAX: usize = 20;
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::digest::Digest;
+use crate::model::Cluster;
+use crate::name::ObjectKey;
 use crate::selector::LabelSelector;
 
 /// A Localization or Globalization.
@@ -109,5 +111,34 @@ impl Override {
             OverrideKind::Localization => format!("Localization {}/{}", self.namespace, self.name),
             OverrideKind::Globalization { .. } => format!("Globalization {}", self.name),
         }
+    }
+
+    /// What orders overrides: Globalizations before Localizations, then priority, namespace and name. The
+    /// later wins.
+    pub fn order_key(&self) -> (bool, i32, &str, &str) {
+        let localization = self.kind == OverrideKind::Localization;
+        (localization, self.priority, &self.namespace, &self.name)
+    }
+
+    /// Whether it applies to this cluster.
+    pub fn meets(&self, cluster: &Cluster) -> bool {
+        match &self.kind {
+            OverrideKind::Localization => self.namespace == cluster.namespace,
+            OverrideKind::Globalization { cluster_affinity } => cluster_affinity
+                .as_ref()
+                .is_none_or(|selector| selector.matches(&cluster.labels)),
+        }
+    }
+}
+
+impl OverrideFeed {
+    /// Whether this is the object it changes. Any version of its group is, and without a namespace any
+    /// namespace is.
+    pub fn selects(&self, key: &ObjectKey) -> bool {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        group == key.group
+            && self.kind == key.kind
+            && self.name == key.name
+            && (self.namespace.is_empty() || self.namespace == key.namespace)
     }
 }

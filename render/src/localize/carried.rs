@@ -1,0 +1,80 @@
+//! Overrides on an encrypted document: checked as far as one can, and carried along.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::describe::{CarriedStep, Content, DescribedObject};
+use crate::finding::Finding;
+use crate::fleet::ManifestObject;
+use crate::localize::field;
+use crate::localize::object::{IDENTITY, steps};
+use crate::localize::patch::{Change, Patch};
+use crate::localize::problem::Problem;
+use crate::localize::provenance::{Writers, leaves};
+use crate::model::{Override, OverrideStep, OverrideStepType};
+
+/// Describes an encrypted object: its own text, and the steps to apply after decryption.
+pub(super) fn carry(
+    object: &ManifestObject,
+    original: &Arc<str>,
+    overrides: &[&Override],
+) -> Result<DescribedObject, Box<Finding>> {
+    let mut carried = Vec::new();
+    let mut writers = Writers::default();
+    for (place, value) in steps(overrides, object)? {
+        let fields = Patch::new(place.step, &value).and_then(|patch| fields(&patch));
+        let fields = fields.map_err(|problem| place.finding(&object.key, &problem))?;
+        writers.note_fields(fields, place);
+        carried.push(step(place.step, value));
+    }
+    Ok(DescribedObject {
+        key: object.key.clone(),
+        content: Content::Encrypted {
+            key: object.key.clone(),
+            original: Arc::clone(original),
+            overrides: carried,
+        },
+        provenance: writers.finish(),
+    })
+}
+
+fn step(step: &OverrideStep, value: Value) -> CarriedStep {
+    let (step_type, field) = match &step.step_type {
+        OverrideStepType::Helm => ("Helm", None),
+        OverrideStepType::JsonPatch => ("JSONPatch", None),
+        OverrideStepType::MergePatch => ("MergePatch", None),
+        OverrideStepType::FieldJsonPatch { field_path, format } => ("FieldJSONPatch", Some((field_path, *format))),
+        OverrideStepType::FieldMergePatch { field_path, format } => ("FieldMergePatch", Some((field_path, *format))),
+    };
+    CarriedStep {
+        step_type: step_type.to_owned(),
+        value,
+        field_path: field.map(|(path, _)| path.clone()),
+        field_format: field.map(|(_, format)| field::name(format).to_owned()),
+    }
+}
+
+/// The fields that a patch will write, none of which may hold the object's identity.
+fn fields(patch: &Patch<'_>) -> Result<Vec<String>, Problem> {
+    let mut written = Vec::new();
+    match patch {
+        Patch::Values(_) | Patch::Chart(_) => return Err(Problem::Encrypted),
+        Patch::Whole(Change::Merge(value)) => leaves(value, &mut String::new(), &mut written),
+        Patch::Whole(Change::Json(operations)) => {
+            let path = |operation: &json_patch::PatchOperation| operation.path().as_str().to_owned();
+            written.extend(operations.iter().map(path));
+        }
+        Patch::Field { pointer, .. } => written.push((*pointer).to_owned()),
+    }
+    for (pointer, name) in IDENTITY {
+        let holds = |field: &String| {
+            let rest = pointer.strip_prefix(field.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if written.iter().any(holds) {
+            return Err(Problem::Identity(name));
+        }
+    }
+    Ok(written)
+}
