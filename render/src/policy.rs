@@ -1,1 +1,176 @@
-//! Not written yet.
+//! What a repository may hold: Secrets whose values stand in plain text.
+//!
+//! In: a unit's Base or a variant's Description, and the policy in force. Out: findings. No finding, and
+//! nothing else here, repeats a value.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::describe::{Content, Description};
+use crate::finding::{Finding, Severity};
+use crate::fleet::{Base, ManifestObject};
+use crate::model::PlaintextSecrets;
+use crate::name::{ObjectKey, UnitKey};
+
+/// One finding per Secret of a Base that has values in plain text. With `Refuse` it is an Error: the unit
+/// keeps what it had.
+pub fn check_base(unit: &UnitKey, base: &Base, policy: PlaintextSecrets) -> Vec<Finding> {
+    let plain = |object: &&ManifestObject| !object.is_encrypted() && holds_values(&object.key, &object.value);
+    base.objects
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(plain)
+        .map(|object| finding(unit, &object.key, policy).at(object.file.as_ref(), object.line))
+        .collect()
+}
+
+/// The same for Secrets that got their values from overrides: those of the Description that the Base does
+/// not have so. The place is the override's.
+pub fn check_description(
+    unit: &UnitKey,
+    base: &Base,
+    description: &Description,
+    policy: PlaintextSecrets,
+) -> Vec<Finding> {
+    let known: BTreeSet<&ObjectKey> = base
+        .objects
+        .iter()
+        .filter(|object| holds_values(&object.key, &object.value))
+        .map(|object| &object.key)
+        .collect();
+    let mut findings = Vec::new();
+    for object in &description.objects {
+        let Content::Plain { object: value } = &object.content else {
+            continue;
+        };
+        if known.contains(&object.key) || !holds_values(&object.key, value) {
+            continue;
+        }
+        let at = object.provenance.iter().find(|written| is_value(&written.field));
+        let (file, line) = at.and_then(|written| written.at.rsplit_once(':')).unwrap_or_default();
+        findings.push(finding(unit, &object.key, policy).at(file, line.parse().unwrap_or(0)));
+    }
+    findings
+}
+
+fn is_value(field: &str) -> bool {
+    field.starts_with("/data") || field.starts_with("/stringData")
+}
+
+/// Whether it is a Secret with a value that is not empty.
+fn holds_values(key: &ObjectKey, object: &Value) -> bool {
+    let filled = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        _ => true,
+    };
+    let holds = |field| match &object[field] {
+        Value::Object(map) => map.values().any(filled),
+        value => filled(value),
+    };
+    key.group.is_empty() && key.kind == "Secret" && (holds("data") || holds("stringData"))
+}
+
+fn finding(unit: &UnitKey, key: &ObjectKey, policy: PlaintextSecrets) -> Finding {
+    let severity = match policy {
+        PlaintextSecrets::Refuse => Severity::Error,
+        PlaintextSecrets::Warn => Severity::Warning,
+    };
+    let namespace = match key.namespace.as_str() {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    };
+    let message = format!("the values of Secret {namespace}{} stand in plain text", key.name);
+    Finding::new(severity, "PlaintextSecret", message)
+        .hint("encrypt the file with SOPS, or allow it with spec.plaintextSecrets: warn in fleet.yaml")
+        .unit(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixture::{base, encrypted, localization, step};
+    use crate::localize::localize;
+    use crate::model::OverrideStepType;
+
+    fn unit() -> UnitKey {
+        UnitKey::new("default", "web").expect("it is a valid unit")
+    }
+
+    fn secret(fields: Value) -> Value {
+        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "a"}});
+        json_patch::merge(&mut secret, &fields);
+        secret
+    }
+
+    #[track_caller]
+    fn check(object: Value, found: bool) {
+        let findings = check_base(&unit(), &base([object.clone()]), PlaintextSecrets::Refuse);
+        assert_eq!(!findings.is_empty(), found, "{object}");
+    }
+
+    #[test]
+    fn a_secret_with_values_in_plain_text_is_found() {
+        check(secret(json!({"data": {"password": "aHVudGVyMg=="}})), true);
+        check(secret(json!({"stringData": {"password": "hunter2"}})), true);
+        check(secret(json!({"data": {"a": ""}, "stringData": {"b": "hunter2"}})), true);
+        check(secret(json!({"stringData": {"port": 5432}})), true);
+    }
+
+    #[test]
+    fn a_secret_without_values_is_none() {
+        check(secret(json!({})), false);
+        check(secret(json!({"data": {}, "stringData": null})), false);
+        check(secret(json!({"data": {"password": ""}})), false);
+        check(secret(json!({"type": "kubernetes.io/service-account-token"})), false);
+        check(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}}),
+            false,
+        );
+        check(
+            json!({"apiVersion": "x.io/v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"a": "b"}}),
+            false,
+        );
+    }
+
+    #[test]
+    fn the_policy_decides_how_bad_it_is_and_no_value_is_told() {
+        let base = base([secret(json!({"stringData": {"password": "hunter2"}}))]);
+        for (policy, severity) in [
+            (PlaintextSecrets::Refuse, Severity::Error),
+            (PlaintextSecrets::Warn, Severity::Warning),
+        ] {
+            let finding = check_base(&unit(), &base, policy).remove(0);
+            assert_eq!(finding.severity, severity);
+            assert_eq!(finding.message, "the values of Secret a/db stand in plain text");
+            assert_eq!((finding.file.as_str(), finding.line), ("object.yaml", 1));
+        }
+    }
+
+    #[test]
+    fn an_encrypted_secret_is_none() {
+        let object = encrypted(secret(json!({"data": {"password": "ENC[AES256_GCM]"}})), "text");
+        let base = Base::new(vec![Arc::new(object)]);
+        assert_eq!(check_base(&unit(), &base, PlaintextSecrets::Refuse), []);
+    }
+
+    #[test]
+    fn a_value_that_an_override_puts_in_is_found_at_the_override() {
+        let base = base([secret(json!({}))]);
+        let patch = step(
+            OverrideStepType::MergePatch,
+            r#"{"stringData": {"password": "hunter2"}}"#,
+        );
+        let meets = Arc::new(localization("leak", &base.objects[0].key, vec![patch]));
+        let description = localize(&base, &[&meets], false).expect("the override fits");
+        assert_eq!(check_base(&unit(), &base, PlaintextSecrets::Refuse), []);
+        let finding = check_description(&unit(), &base, &description, PlaintextSecrets::Refuse).remove(0);
+        assert_eq!((finding.file.as_str(), finding.line), ("leak.yaml", 7));
+        assert!(!finding.to_string().contains("hunter2"));
+    }
+}
