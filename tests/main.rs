@@ -1,7 +1,8 @@
 //! The house: every test of Flotilla as a whole, in one binary.
 //!
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
-//! rules of the house, `inputs` is the door to manifests that people really deploy.
+//! rules of the house, `inputs` is the door to manifests that people really deploy,
+//! `vectors` are Clusternet's answers beside ours.
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
 
@@ -9,3 +10,4 @@ mod architecture;
 mod bench;
 mod inputs;
 mod real;
+mod vectors;
