@@ -7,7 +7,7 @@ use crate::fleet::ManifestObject;
 use crate::name::ObjectKey;
 
 /// Whether the object's replicas can be divided: Deployment, StatefulSet and ReplicaSet, in `apps` and in
-/// the group they came from. Jobs are divided by a later order.
+/// the group they came from. Jobs are not divided yet.
 pub fn is_divisible(key: &ObjectKey) -> bool {
     matches!(
         (key.group.as_str(), key.kind.as_str()),
