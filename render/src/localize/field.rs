@@ -1,4 +1,7 @@
 //! YAML or JSON inside a string field.
+//!
+//! The text is read, changed and written anew: keys come back sorted, YAML loses its comments, and a YAML
+//! number is written as it was understood (`1.0` as `1`).
 
 use serde::Serialize;
 use serde_json::Value;
@@ -44,9 +47,15 @@ pub(super) fn name(format: FieldFormat) -> &'static str {
 
 fn read(text: &str, format: FieldFormat) -> Result<Value, String> {
     match format {
-        // The parser's own words may quote what it read.
-        FieldFormat::Json => serde_json::from_str(text)
-            .map_err(|error| format!("mistake in line {}, column {}", error.line(), error.column())),
+        FieldFormat::Json => {
+            // The parser's own words may quote what it read.
+            let value = serde_json::from_str(text)
+                .map_err(|error| format!("mistake in line {}, column {}", error.line(), error.column()))?;
+            // JSON's reader drops the first of two equal keys and the last digits of long integers; this
+            // one refuses both.
+            yaml::read(text).map_err(|error| error.to_string())?;
+            Ok(value)
+        }
         FieldFormat::Yaml => {
             let mut documents = yaml::read(text).map_err(|error| error.to_string())?;
             match (documents.pop(), documents.is_empty()) {

@@ -270,6 +270,9 @@ fn text_that_is_not_what_the_step_says_is_refused_without_being_told() {
         FieldFormat::Json,
         "the text in field /data/conf is not JSON: mistake in line 1",
     );
+    let digits = "an integer of more than 64 bits";
+    refused("{\"a\": 123456789012345678901234567890}", FieldFormat::Json, digits);
+    refused("{\"b\": 1, \"b\": 2}", FieldFormat::Json, "stands twice");
     refused("a: 1\n---\nb: 2", FieldFormat::Yaml, "it is more than one document");
     let steps = vec![step(field_merge("/data", FieldFormat::Yaml), "{a: 3}")];
     check_refused(
