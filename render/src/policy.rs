@@ -1,57 +1,45 @@
 //! What a repository may hold: Secrets whose values stand in plain text.
 //!
-//! In: a unit's Base or a variant's Description, and the policy in force. Out: findings. No finding, and
+//! In: a unit's Base, a variant's Description, and the policy in force. Out: findings. No finding, and
 //! nothing else here, repeats a value.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use crate::describe::{Content, Description};
 use crate::finding::{Finding, Severity};
-use crate::fleet::{Base, ManifestObject};
+use crate::fleet::Base;
 use crate::model::PlaintextSecrets;
-use crate::name::{ObjectKey, UnitKey};
+use crate::name::ObjectKey;
 
-/// One finding per Secret of a Base that has values in plain text. With `Refuse` it is an Error: the unit
-/// keeps what it had.
-pub fn check_base(unit: &UnitKey, base: &Base, policy: PlaintextSecrets) -> Vec<Finding> {
-    let plain = |object: &&ManifestObject| !object.is_encrypted() && holds_values(&object.key, &object.value);
-    base.objects
-        .iter()
-        .map(AsRef::as_ref)
-        .filter(plain)
-        .map(|object| finding(unit, &object.key, policy).at(object.file.as_ref(), object.line))
-        .collect()
-}
-
-/// The same for Secrets that got their values from overrides: those of the Description that the Base does
-/// not have so. The place is the override's.
-pub fn check_description(
-    unit: &UnitKey,
-    base: &Base,
-    description: &Description,
-    policy: PlaintextSecrets,
-) -> Vec<Finding> {
-    let known: BTreeSet<&ObjectKey> = base
-        .objects
-        .iter()
-        .filter(|object| holds_values(&object.key, &object.value))
-        .map(|object| &object.key)
-        .collect();
-    let mut findings = Vec::new();
+/// One finding per Secret with values in plain text: of the Base, which are in the repository whatever an
+/// override makes of them, and of the Description, where an override put them in. The place is the
+/// Secret's or the override's.
+///
+/// With [`PlaintextSecrets::Refuse`] the findings are Errors, and the unit keeps what it had.
+pub fn check_secrets(base: &Base, description: &Description, policy: PlaintextSecrets) -> Vec<Finding> {
+    let mut found = BTreeMap::new();
     for object in &description.objects {
-        let Content::Plain { object: value } = &object.content else {
-            continue;
-        };
-        if known.contains(&object.key) || !holds_values(&object.key, value) {
-            continue;
+        if let Content::Plain { object: value } = &object.content
+            && holds_values(&object.key, value)
+        {
+            let written = object.provenance.iter().find(|written| is_value(&written.field));
+            let place = written
+                .and_then(|written| written.at.rsplit_once(':'))
+                .unwrap_or_default();
+            found.insert(&object.key, (place.0, place.1.parse().unwrap_or(0)));
         }
-        let at = object.provenance.iter().find(|written| is_value(&written.field));
-        let (file, line) = at.and_then(|written| written.at.rsplit_once(':')).unwrap_or_default();
-        findings.push(finding(unit, &object.key, policy).at(file, line.parse().unwrap_or(0)));
     }
-    findings
+    for object in &base.objects {
+        if !object.is_encrypted() && holds_values(&object.key, &object.value) {
+            found.insert(&object.key, (object.file.as_ref(), object.line));
+        }
+    }
+    found
+        .into_iter()
+        .map(|(key, (file, line))| finding(key, policy).at(file, line))
+        .collect()
 }
 
 fn is_value(field: &str) -> bool {
@@ -72,7 +60,7 @@ fn holds_values(key: &ObjectKey, object: &Value) -> bool {
     key.group.is_empty() && key.kind == "Secret" && (holds("data") || holds("stringData"))
 }
 
-fn finding(unit: &UnitKey, key: &ObjectKey, policy: PlaintextSecrets) -> Finding {
+fn finding(key: &ObjectKey, policy: PlaintextSecrets) -> Finding {
     let severity = match policy {
         PlaintextSecrets::Refuse => Severity::Error,
         PlaintextSecrets::Warn => Severity::Warning,
@@ -84,7 +72,6 @@ fn finding(unit: &UnitKey, key: &ObjectKey, policy: PlaintextSecrets) -> Finding
     let message = format!("the values of Secret {namespace}{} stand in plain text", key.name);
     Finding::new(severity, "PlaintextSecret", message)
         .hint("encrypt the file with SOPS, or allow it with spec.plaintextSecrets: warn in fleet.yaml")
-        .unit(unit)
 }
 
 #[cfg(test)]
@@ -98,8 +85,9 @@ mod tests {
     use crate::localize::localize;
     use crate::model::OverrideStepType;
 
-    fn unit() -> UnitKey {
-        UnitKey::new("default", "web").expect("it is a valid unit")
+    fn found(base: &Base, policy: PlaintextSecrets) -> Vec<Finding> {
+        let description = localize(base, &[], false).expect("there is nothing to fit");
+        check_secrets(base, &description, policy)
     }
 
     fn secret(fields: Value) -> Value {
@@ -110,7 +98,7 @@ mod tests {
 
     #[track_caller]
     fn check(object: Value, found: bool) {
-        let findings = check_base(&unit(), &base([object.clone()]), PlaintextSecrets::Refuse);
+        let findings = self::found(&base([object.clone()]), PlaintextSecrets::Refuse);
         assert_eq!(!findings.is_empty(), found, "{object}");
     }
 
@@ -145,7 +133,7 @@ mod tests {
             (PlaintextSecrets::Refuse, Severity::Error),
             (PlaintextSecrets::Warn, Severity::Warning),
         ] {
-            let finding = check_base(&unit(), &base, policy).remove(0);
+            let finding = found(&base, policy).remove(0);
             assert_eq!(finding.severity, severity);
             assert_eq!(finding.message, "the values of Secret a/db stand in plain text");
             assert_eq!((finding.file.as_str(), finding.line), ("object.yaml", 1));
@@ -156,7 +144,7 @@ mod tests {
     fn an_encrypted_secret_is_none() {
         let object = encrypted(secret(json!({"data": {"password": "ENC[AES256_GCM]"}})), "text");
         let base = Base::new(vec![Arc::new(object)]);
-        assert_eq!(check_base(&unit(), &base, PlaintextSecrets::Refuse), []);
+        assert_eq!(found(&base, PlaintextSecrets::Refuse), []);
     }
 
     #[test]
@@ -168,8 +156,8 @@ mod tests {
         );
         let meets = Arc::new(localization("leak", &base.objects[0].key, vec![patch]));
         let description = localize(&base, &[&meets], false).expect("the override fits");
-        assert_eq!(check_base(&unit(), &base, PlaintextSecrets::Refuse), []);
-        let finding = check_description(&unit(), &base, &description, PlaintextSecrets::Refuse).remove(0);
+        assert_eq!(found(&base, PlaintextSecrets::Refuse), []);
+        let finding = check_secrets(&base, &description, PlaintextSecrets::Refuse).remove(0);
         assert_eq!((finding.file.as_str(), finding.line), ("leak.yaml", 7));
         assert!(!finding.to_string().contains("hunter2"));
     }
