@@ -82,6 +82,14 @@ impl Base {
         }
     }
 
+    /// Whether it is the same in every way that a plan can see. The digest settles the values.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let placed_alike = |(a, b): (&Arc<ManifestObject>, &Arc<ManifestObject>)| {
+            Arc::ptr_eq(a, b) || (a.file == b.file && a.line == b.line)
+        };
+        self.digest == other.digest && self.objects.iter().zip(&other.objects).all(placed_alike)
+    }
+
     /// A Base without objects.
     pub fn empty() -> Self {
         Self::new(Vec::new())

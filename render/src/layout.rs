@@ -1,1 +1,394 @@
-//! Not written yet.
+//! The form of a decision as files of a commit, the same in `rendered` and `released`.
+//!
+//! ```text
+//! release.yaml                           what led to it
+//! placements/<namespace>/<name>.yaml     cluster → variant, replicas, reasons
+//! units/<namespace>/<name>/<variant>/…   one file per object
+//! ```
+//!
+//! Files elsewhere are somebody else's and are left alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::describe::{CarriedStep, Content, DescribedObject, Description, InvalidDescription, key_of};
+use crate::model::FLEET_API_VERSION;
+use crate::name::{ObjectKey, UnitKey, VariantName};
+use crate::published::{Published, ReleaseRecord, UnitPlacement};
+use crate::yaml;
+
+/// Path of the record.
+pub const RELEASE_FILE: &str = "release.yaml";
+/// Folder of the placements.
+pub const PLACEMENTS_FOLDER: &str = "placements";
+/// Folder of the contents.
+pub const UNITS_FOLDER: &str = "units";
+
+/// Bytes of a file name that most file systems take.
+const FILE_NAME_BYTES_MAX: usize = 200;
+const OVERRIDES_SUFFIX: &str = ".overrides.yaml";
+
+/// A commit whose files are not in this form. Nothing may be concluded from it.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// A file is not readable YAML of its kind.
+    #[error("failed to read {path}: {message}")]
+    Read {
+        /// Its path.
+        path: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A placement file's name is not a unit's.
+    #[error("{path} is not named after a unit")]
+    Unit {
+        /// Its path.
+        path: String,
+        /// Why.
+        #[source]
+        source: crate::name::InvalidName,
+    },
+    /// A placement names a variant that it does not define.
+    #[error("{path} places cluster {cluster} with variant {variant}, which it does not define")]
+    Variant {
+        /// The placement's path.
+        path: String,
+        /// The cluster.
+        cluster: String,
+        /// The variant.
+        variant: String,
+    },
+    /// The files of a content are not one.
+    #[error("the files are not one description")]
+    Content(#[source] InvalidDescription),
+    /// Placements without `release.yaml`, or the other way round.
+    #[error("{RELEASE_FILE} is missing beside placements")]
+    NoRecord,
+}
+
+/// Folder of a variant's content.
+pub fn unit_folder(unit: &UnitKey, variant: &VariantName) -> String {
+    format!("{UNITS_FOLDER}/{}/{}/{variant}", unit.namespace(), unit.name())
+}
+
+/// Path and text of `release.yaml`.
+pub fn release_file(record: &ReleaseRecord) -> (String, String) {
+    (
+        RELEASE_FILE.to_owned(),
+        yaml::write(&with_kind("Release", None, record)),
+    )
+}
+
+/// Path of a unit's placement.
+pub fn placement_path(unit: &UnitKey) -> String {
+    format!("{PLACEMENTS_FOLDER}/{}/{}.yaml", unit.namespace(), unit.name())
+}
+
+/// Path and text of a unit's placement.
+pub fn placement_file(unit: &UnitKey, placement: &UnitPlacement) -> (String, String) {
+    (
+        placement_path(unit),
+        yaml::write(&with_kind("Placement", Some(unit), placement)),
+    )
+}
+
+fn with_kind(kind: &str, unit: Option<&UnitKey>, body: &impl Serialize) -> Value {
+    let body = serde_json::to_value(body).expect("records have text keys and plain fields");
+    let mut object = Map::new();
+    object.insert("apiVersion".to_owned(), FLEET_API_VERSION.into());
+    object.insert("kind".to_owned(), kind.into());
+    if let Some(unit) = unit {
+        object.insert(
+            "metadata".to_owned(),
+            json!({"namespace": unit.namespace(), "name": unit.name()}),
+        );
+    }
+    if let Value::Object(fields) = body {
+        object.extend(fields);
+    }
+    Value::Object(object)
+}
+
+/// Reads the record and every placement. Contents are not looked at.
+pub fn read<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Published, LayoutError> {
+    let mut published = Published::default();
+    for (path, bytes) in files {
+        if path == RELEASE_FILE {
+            published.record = Some(parse(path, bytes)?);
+        } else if let Some(unit) = path
+            .strip_prefix("placements/")
+            .and_then(|rest| rest.strip_suffix(".yaml"))
+        {
+            let unit: UnitKey = unit.parse().map_err(|source| LayoutError::Unit {
+                path: path.to_owned(),
+                source,
+            })?;
+            published.units.insert(unit, read_placement(path, bytes)?);
+        }
+    }
+    if published.record.is_none() && !published.units.is_empty() {
+        return Err(LayoutError::NoRecord);
+    }
+    Ok(published)
+}
+
+/// Reads one placement file.
+pub fn read_placement(path: &str, bytes: &[u8]) -> Result<UnitPlacement, LayoutError> {
+    let placement: UnitPlacement = parse(path, bytes)?;
+    match placement
+        .clusters
+        .iter()
+        .find(|(_, entry)| !placement.variants.contains_key(&entry.variant))
+    {
+        Some((cluster, entry)) => Err(LayoutError::Variant {
+            path: path.to_owned(),
+            cluster: cluster.to_string(),
+            variant: entry.variant.to_string(),
+        }),
+        None => Ok(placement),
+    }
+}
+
+fn parse<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, LayoutError> {
+    serde_json::from_value(document(path, bytes)?).map_err(|error| unreadable(path, error))
+}
+
+fn document(path: &str, bytes: &[u8]) -> Result<Value, LayoutError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| unreadable(path, error))?;
+    let mut documents = yaml::read(text).map_err(|error| unreadable(path, error))?;
+    match documents.len() {
+        1 => Ok(documents.remove(0).value),
+        count => Err(unreadable(
+            path,
+            format!("it has {count} documents, and one is expected"),
+        )),
+    }
+}
+
+fn unreadable(path: &str, message: impl ToString) -> LayoutError {
+    LayoutError::Read {
+        path: path.to_owned(),
+        message: message.to_string(),
+    }
+}
+
+/// File names (without a folder) and bytes of a content, sorted by name.
+pub fn description_files(description: &Description) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::with_capacity(description.objects.len());
+    for object in &description.objects {
+        let stem = file_stem(&object.key);
+        match &object.content {
+            Content::Plain { object } => files.push((format!("{stem}.yaml"), yaml::write(object).into_bytes())),
+            Content::Encrypted {
+                original, overrides, ..
+            } => {
+                files.push((format!("{stem}.yaml"), original.as_bytes().to_vec()));
+                if !overrides.is_empty() {
+                    let carried = Carried {
+                        overrides: overrides.clone(),
+                    };
+                    let text = yaml::write(&with_kind("CarriedOverrides", None, &carried));
+                    files.push((format!("{stem}{OVERRIDES_SUFFIX}"), text.into_bytes()));
+                }
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[derive(Serialize, Deserialize)]
+struct Carried {
+    overrides: Vec<CarriedStep>,
+}
+
+/// Reads a content back. The caller compares its digest with the one that was promised.
+pub fn description_from_files<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Result<Description, LayoutError> {
+    let files: BTreeMap<&str, &[u8]> = files.into_iter().collect();
+    let mut objects = Vec::with_capacity(files.len());
+    for (name, bytes) in &files {
+        let Some(stem) = name.strip_suffix(".yaml").filter(|_| !name.ends_with(OVERRIDES_SUFFIX)) else {
+            continue;
+        };
+        let value = document(name, bytes)?;
+        let key = key_of(&value).ok_or_else(|| unreadable(name, "it has no apiVersion, kind and metadata.name"))?;
+        let content = if value.get("sops").is_some() {
+            let overrides = match files.get(format!("{stem}{OVERRIDES_SUFFIX}").as_str()) {
+                Some(bytes) => parse::<Carried>(name, bytes)?.overrides,
+                None => Vec::new(),
+            };
+            let original = std::str::from_utf8(bytes).map_err(|error| unreadable(name, error))?;
+            Content::Encrypted {
+                key: key.clone(),
+                original: original.into(),
+                overrides,
+            }
+        } else {
+            Content::Plain {
+                object: Arc::new(value),
+            }
+        };
+        objects.push(DescribedObject {
+            key,
+            content,
+            provenance: Vec::new(),
+        });
+    }
+    Description::new(objects).map_err(LayoutError::Content)
+}
+
+/// `Kind.group_namespace_name`, with the parts that are empty left out. Whatever is not a letter, a digit,
+/// `.` or `-` is escaped, so that `_` only separates; a long name is cut and told apart by a digest.
+fn file_stem(key: &ObjectKey) -> String {
+    let mut stem = escaped(&key.kind);
+    if !key.group.is_empty() {
+        stem = format!("{stem}.{}", escaped(&key.group));
+    }
+    if !key.namespace.is_empty() {
+        stem = format!("{stem}_{}", escaped(&key.namespace));
+    }
+    stem = format!("{stem}_{}", escaped(&key.name));
+    if stem.len() > FILE_NAME_BYTES_MAX {
+        let digest = crate::Digest::of_bytes(key.to_string().as_bytes()).short(16);
+        stem.truncate(FILE_NAME_BYTES_MAX - digest.len() - 1);
+        stem = format!("{stem}_{digest}");
+    }
+    stem
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::tests::{entry, placement, revision};
+    use crate::published::{Cause, RENDER_VERSION};
+
+    fn object(value: Value) -> DescribedObject {
+        let key = key_of(&value).expect("the object names itself");
+        DescribedObject {
+            key,
+            content: Content::Plain {
+                object: Arc::new(value),
+            },
+            provenance: Vec::new(),
+        }
+    }
+
+    fn unit() -> UnitKey {
+        "shop/web".parse().expect("a valid unit")
+    }
+
+    #[test]
+    fn a_decision_reads_back_from_its_files() {
+        let published = Published {
+            record: Some(ReleaseRecord {
+                cause: Cause::SourceCommit,
+                source: revision(),
+                sequence: Some(3),
+                rendered: Some(revision()),
+                render_version: RENDER_VERSION,
+            }),
+            units: BTreeMap::from([(
+                unit(),
+                placement(&[entry("a", "default", "1"), entry("b", "0123abcd", "2")]),
+            )]),
+        };
+        let mut files = vec![release_file(published.record.as_ref().expect("set above"))];
+        files.extend(
+            published
+                .units
+                .iter()
+                .map(|(unit, placement)| placement_file(unit, placement)),
+        );
+        let read = read(files.iter().map(|(path, text)| (path.as_str(), text.as_bytes())));
+        assert_eq!(read.expect("what was written is readable"), published);
+    }
+
+    #[test]
+    fn a_content_reads_back_with_its_digest() {
+        let description = Description::new(vec![
+            object(
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "x"},
+                "data": {"yes": "on", "number": "012", "text": "a\nb\n"}}),
+            ),
+            object(
+                json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": {"name": "system:odd_name"}, "rules": []}),
+            ),
+        ])
+        .expect("the keys differ");
+        let files = description_files(&description);
+        let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "ClusterRole.rbac.authorization.k8s.io_system%3Aodd%5Fname.yaml",
+                "ConfigMap_x_a.yaml"
+            ]
+        );
+        let read = description_from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
+        assert_eq!(read.expect("what was written is readable"), description);
+    }
+
+    #[test]
+    fn an_encrypted_document_keeps_its_bytes_and_carries_its_overrides() {
+        let original = "apiVersion: v1\nkind:   Secret\nmetadata: {name: s}\nsops: {mac: x}\n# end\n";
+        let key = ObjectKey::new("v1", "Secret", "", "s");
+        let step = CarriedStep {
+            step_type: "MergePatch".to_owned(),
+            value: json!({"data": {"a": null}}),
+            field_path: None,
+            field_format: None,
+        };
+        let content = Content::Encrypted {
+            key: key.clone(),
+            original: original.into(),
+            overrides: vec![step],
+        };
+        let description = Description::new(vec![DescribedObject {
+            key,
+            content,
+            provenance: Vec::new(),
+        }])
+        .expect("one key");
+        let files = description_files(&description);
+        assert!(files.iter().any(|(_, bytes)| bytes == original.as_bytes()), "{files:?}");
+        let read = description_from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
+        assert_eq!(read.expect("what was written is readable"), description);
+    }
+
+    #[test]
+    fn long_names_stay_apart_and_short_enough() {
+        let key = |end: &str| ObjectKey::new("v1", "ConfigMap", &"n".repeat(63), &format!("{}{end}", "a".repeat(240)));
+        let (one, other) = (file_stem(&key("1")), file_stem(&key("2")));
+        assert_ne!(one, other);
+        assert!(one.len() <= FILE_NAME_BYTES_MAX, "{one}");
+    }
+
+    #[test]
+    fn a_placement_with_an_undefined_variant_is_refused() {
+        let mut broken = placement(&[entry("a", "default", "1")]);
+        broken.variants.clear();
+        let (path, text) = placement_file(&unit(), &broken);
+        assert!(matches!(
+            read_placement(&path, text.as_bytes()),
+            Err(LayoutError::Variant { .. })
+        ));
+    }
+}

@@ -29,6 +29,9 @@ pub struct ReleaseRecord {
     /// +1 per commit of `released`; absent in `rendered`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
+    /// The commit of `rendered` that was released; absent in `rendered`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendered: Option<Revision>,
     /// Raised when a new version of this program renders other bytes from the same input.
     pub render_version: u32,
 }
@@ -94,6 +97,14 @@ impl UnitPlacement {
         Some((placement, self.variants.get(&placement.variant)?))
     }
 
+    /// Variant name → digest.
+    pub fn digests(&self) -> BTreeMap<VariantName, Digest> {
+        self.variants
+            .iter()
+            .map(|(name, variant)| (name.clone(), variant.digest))
+            .collect()
+    }
+
     /// Puts entries together, each with its own variant. Where one variant name stands for two contents,
     /// the content that `newest` names keeps the name and the other is filed as `<name>-held-<8 hex>`.
     pub fn compose(
@@ -102,27 +113,85 @@ impl UnitPlacement {
     ) -> Self {
         let mut unit = Self::default();
         for (cluster, mut placement, variant) in entries {
-            let stem = placement
-                .variant
-                .as_str()
-                .split("-held-")
-                .next()
-                .unwrap_or("default")
-                .to_owned();
-            let plain = VariantName::parse(stem.clone()).unwrap_or_else(|_| VariantName::default_variant());
-            let held = newest.get(&plain).is_some_and(|digest| *digest != variant.digest)
+            let plain = placement.variant.plain();
+            let is_other = |digest: &Digest| *digest != variant.digest;
+            let taken = newest.get(&plain).is_some_and(is_other)
                 || unit
                     .variants
                     .get(&plain)
-                    .is_some_and(|present| present.digest != variant.digest);
-            placement.variant = if held {
-                VariantName::parse(format!("{stem}-held-{}", variant.digest.short(8))).unwrap_or(plain)
-            } else {
-                plain
-            };
+                    .is_some_and(|present| is_other(&present.digest));
+            placement.variant = if taken { plain.held(&variant.digest) } else { plain };
             unit.variants.entry(placement.variant.clone()).or_insert(variant);
             unit.clusters.insert(cluster, placement);
         }
         unit
+    }
+}
+
+impl VariantName {
+    /// The name without the suffix of a held content.
+    pub fn plain(&self) -> Self {
+        let stem = self.as_str().split("-held-").next().unwrap_or_default();
+        Self::parse(stem).unwrap_or_else(|_| self.clone())
+    }
+
+    /// The name under which an older content is filed beside a newer one.
+    fn held(&self, digest: &Digest) -> Self {
+        let name = format!("{}-held-{}", self.plain(), digest.short(8));
+        Self::parse(name).unwrap_or_else(|_| self.clone())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn revision() -> Revision {
+        Revision::parse("a".repeat(40)).expect("forty hex digits")
+    }
+
+    /// A cluster with a variant whose digest is made from `content`.
+    pub(crate) fn entry(cluster: &str, variant: &str, content: &str) -> (ClusterName, Placement, Variant) {
+        let placement = Placement {
+            variant: VariantName::parse(variant).expect("a valid variant"),
+            replicas: BTreeMap::new(),
+            revision: revision(),
+            reasons: Vec::new(),
+            inputs: Digest::of_bytes(b"inputs"),
+        };
+        let variant = Variant {
+            digest: Digest::of_bytes(content.as_bytes()),
+            revision: revision(),
+            overrides: Vec::new(),
+        };
+        (
+            ClusterName::parse(cluster).expect("a valid cluster"),
+            placement,
+            variant,
+        )
+    }
+
+    pub(crate) fn placement(entries: &[(ClusterName, Placement, Variant)]) -> UnitPlacement {
+        UnitPlacement::compose(entries.iter().cloned(), &BTreeMap::new())
+    }
+
+    #[test]
+    fn two_contents_of_one_name_are_filed_apart_whatever_their_order() {
+        let newest = BTreeMap::from([(VariantName::default_variant(), Digest::of_bytes(b"new"))]);
+        let (old, new) = (entry("a", "default", "old"), entry("b", "default", "new"));
+        let one = UnitPlacement::compose([old.clone(), new.clone()], &newest);
+        let other = UnitPlacement::compose([new, old], &newest);
+        assert_eq!(one, other);
+        assert_eq!(one.variants.len(), 2);
+        assert_eq!(
+            one.variants[&VariantName::default_variant()].digest,
+            Digest::of_bytes(b"new")
+        );
+    }
+
+    #[test]
+    fn a_held_content_takes_its_plain_name_back_when_it_is_alone() {
+        let unit = placement(&[entry("a", "default-held-0123abcd", "old")]);
+        assert!(unit.variants.contains_key(&VariantName::default_variant()), "{unit:?}");
     }
 }

@@ -63,6 +63,14 @@ impl<'a> Index<'a> {
 }
 
 impl<'a> Touching<'a> {
+    /// All of them, whatever the cluster.
+    pub fn all(&self) -> impl Iterator<Item = &'a Arc<Override>> {
+        self.globalizations
+            .iter()
+            .chain(self.localizations.values().flatten())
+            .copied()
+    }
+
     /// Those that meet this cluster, in the order in which they apply.
     pub fn for_cluster(&self, cluster: &Cluster) -> Vec<&'a Arc<Override>> {
         let of_all = self.globalizations.iter().filter(|item| item.meets(cluster));

@@ -1,4 +1,11 @@
 //! Composes the rooms: a snapshot in, a plan out.
+//!
+//! The blast wall stands here. A unit with an error keeps its whole last good content everywhere; a
+//! cluster whose overrides do not fit keeps its own; every other unit and cluster moves on.
+
+mod delta;
+mod memo;
+mod unit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +16,9 @@ use crate::finding::Finding;
 use crate::fleet::Fleet;
 use crate::name::{Revision, UnitKey};
 use crate::published::{Published, UnitPlacement};
+
+pub use delta::{ClusterDelta, Delta, Share, deltas};
+pub use memo::Memo;
 
 /// All that a decision may look at.
 #[derive(Clone, Debug)]
@@ -32,16 +42,37 @@ pub struct Snapshot {
 pub struct Reports {}
 
 /// What should be, as data only.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// What `rendered` should say.
     pub units: BTreeMap<UnitKey, UnitPlacement>,
     /// The contents rendered by this plan, by digest. What is held back is not among them: its content
     /// is where `previous` came from.
     pub contents: BTreeMap<Digest, Arc<Description>>,
-    /// Findings of scheduling, localizing and policy; load's are not repeated.
+    /// Findings of scheduling, localizing and policy, sorted; load's are not repeated.
     pub findings: Vec<Finding>,
 }
-/// Remembers work between plans; changes speed, never a byte.
-#[derive(Debug, Default)]
-pub struct Memo {}
+
+/// Plans a snapshot. The same snapshot gives the same plan, with any memo.
+pub fn plan(snapshot: &Snapshot, memo: &mut Memo) -> Plan {
+    let context = unit::Context::new(snapshot);
+    let mut plan = Plan::default();
+    let mut next = Memo::default();
+    for (key, declared) in &snapshot.fleet.units {
+        let planned = memo.unit(&context, key, declared, &mut next);
+        for rendered in &planned.contents {
+            plan.contents
+                .insert(rendered.content.digest, Arc::clone(&rendered.content));
+        }
+        plan.findings.extend(planned.findings.iter().cloned());
+        if !planned.placement.clusters.is_empty() {
+            plan.units.insert(key.clone(), planned.placement.clone());
+        }
+    }
+    *memo = next;
+    plan.findings.sort();
+    plan
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! What a plan changes, unit by unit and cluster by cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::digest::Digest;
+use crate::name::{ClusterName, ObjectKey, UnitKey, VariantName};
+use crate::published::UnitPlacement;
+
+/// One unit's changes. Only units that change have one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delta {
+    /// Whose.
+    pub unit: UnitKey,
+    /// Clusters whose share changes, sorted by name; not empty.
+    pub clusters: Vec<ClusterDelta>,
+}
+
+/// One cluster's change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterDelta {
+    /// Which cluster.
+    pub cluster: ClusterName,
+    /// What it has; `None`: the unit is new there.
+    pub from: Option<Share>,
+    /// What it gets; `None`: the unit leaves it.
+    pub to: Option<Share>,
+}
+
+/// What a cluster has of a unit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Share {
+    /// Its variant.
+    pub variant: VariantName,
+    /// The variant's content.
+    pub digest: Digest,
+    /// Its replicas, where they are divided.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub replicas: BTreeMap<ObjectKey, u64>,
+}
+
+/// The changes from one set of placements to another, sorted by unit. Reasons and revisions alone are no
+/// change.
+pub fn deltas(from: &BTreeMap<UnitKey, UnitPlacement>, to: &BTreeMap<UnitKey, UnitPlacement>) -> Vec<Delta> {
+    let units: BTreeSet<_> = from.keys().chain(to.keys()).collect();
+    let delta = |unit: &&UnitKey| {
+        let clusters = cluster_deltas(from.get(*unit), to.get(*unit));
+        (!clusters.is_empty()).then(|| Delta {
+            unit: (*unit).clone(),
+            clusters,
+        })
+    };
+    units.iter().filter_map(delta).collect()
+}
+
+fn cluster_deltas(from: Option<&UnitPlacement>, to: Option<&UnitPlacement>) -> Vec<ClusterDelta> {
+    if from == to {
+        return Vec::new();
+    }
+    let names = |unit: Option<&UnitPlacement>| unit.map(|unit| unit.clusters.keys().cloned().collect());
+    let mut clusters: BTreeSet<ClusterName> = names(from).unwrap_or_default();
+    clusters.extend(names(to).unwrap_or_else(BTreeSet::new));
+    let share = |unit: Option<&UnitPlacement>, cluster: &ClusterName| {
+        let (placement, variant) = unit?.entry(cluster)?;
+        let (variant, digest) = (placement.variant.plain(), variant.digest);
+        Some(Share {
+            variant,
+            digest,
+            replicas: placement.replicas.clone(),
+        })
+    };
+    let delta = |cluster: ClusterName| {
+        let (from, to) = (share(from, &cluster), share(to, &cluster));
+        (from != to).then_some(ClusterDelta { cluster, from, to })
+    };
+    clusters.into_iter().filter_map(delta).collect()
+}

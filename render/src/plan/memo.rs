@@ -1,0 +1,95 @@
+//! Remembers work between plans: whole units whose inputs are the same, and contents by what made them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::digest::Digest;
+use crate::fleet::{Base, Unit};
+use crate::model::{Override, PlaintextSecrets, Subscription};
+use crate::name::{Revision, UnitKey};
+use crate::plan::unit::{Context, UnitPlan, plan_unit};
+use crate::published::UnitPlacement;
+
+/// What was planned last; it changes the speed of the next plan, never a byte. Holds the units of one
+/// plan, no more.
+#[derive(Debug, Default)]
+pub struct Memo {
+    units: BTreeMap<UnitKey, Remembered>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    inputs: UnitInputs,
+    /// New entries are stamped with the revision that made them, so a plan that has some holds for that
+    /// revision alone.
+    stamped: Option<Revision>,
+    planned: Arc<UnitPlan>,
+}
+
+/// Everything that a unit's plan looks at. Equal inputs, equal plan but for the stamp.
+#[derive(Debug)]
+struct UnitInputs {
+    clusters: Digest,
+    secrets: PlaintextSecrets,
+    blocked: bool,
+    subscription: Arc<Subscription>,
+    base: Arc<Base>,
+    overrides: Vec<Arc<Override>>,
+    previous: Option<UnitPlacement>,
+}
+
+impl Memo {
+    /// The unit's plan, remembered or made, and remembered in `next`.
+    pub(super) fn unit(&self, context: &Context<'_>, key: &UnitKey, unit: &Unit, next: &mut Self) -> Arc<UnitPlan> {
+        let touching = context.overrides.touching(&unit.base);
+        let inputs = UnitInputs {
+            clusters: context.clusters,
+            secrets: context.snapshot.fleet.spec.plaintext_secrets(),
+            blocked: !unit.blocked.is_empty(),
+            subscription: Arc::clone(&unit.subscription),
+            base: Arc::clone(&unit.base),
+            overrides: touching.all().map(Arc::clone).collect(),
+            previous: context.snapshot.previous.units.get(key).cloned(),
+        };
+        let revision = &context.snapshot.revision;
+        let before = self.units.get(key);
+        let remembered = match before {
+            Some(before) if before.holds_for(&inputs, revision) => Remembered {
+                inputs,
+                stamped: before.stamped.clone(),
+                planned: Arc::clone(&before.planned),
+            },
+            _ => {
+                let before = before.map(|before| before.planned.as_ref());
+                let planned = Arc::new(plan_unit(context, key, unit, &touching, before));
+                let stamped = planned.is_stamped(revision).then(|| revision.clone());
+                Remembered {
+                    inputs,
+                    stamped,
+                    planned,
+                }
+            }
+        };
+        let planned = Arc::clone(&remembered.planned);
+        next.units.insert(key.clone(), remembered);
+        planned
+    }
+}
+
+impl Remembered {
+    fn holds_for(&self, inputs: &UnitInputs, revision: &Revision) -> bool {
+        self.stamped.as_ref().is_none_or(|stamped| stamped == revision) && self.inputs.is_same(inputs)
+    }
+}
+
+impl UnitInputs {
+    fn is_same(&self, other: &Self) -> bool {
+        self.clusters == other.clusters
+            && self.secrets == other.secrets
+            && self.blocked == other.blocked
+            && self.base.is_same(&other.base)
+            && self.subscription == other.subscription
+            && self.overrides == other.overrides
+            && self.previous == other.previous
+    }
+}

@@ -1,0 +1,240 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fleet::{Base, ManifestObject, Unit};
+use crate::model::{Cluster, Feed, FleetSpec, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
+use crate::model::{Scheduling, Subscriber, Subscription, SyncMode};
+use crate::name::{ClusterName, ObjectKey};
+use crate::selector::LabelSelector;
+
+fn revision(digit: char) -> Revision {
+    Revision::parse(digit.to_string().repeat(40)).expect("forty hex digits")
+}
+
+fn cluster(name: &str) -> (ClusterName, Cluster) {
+    let name = ClusterName::parse(name).expect("a valid cluster");
+    let cluster = Cluster {
+        name: name.clone(),
+        namespace: name.to_string(),
+        labels: BTreeMap::from([("name".to_owned(), name.to_string())]),
+        cluster_id: String::new(),
+        taints: Vec::new(),
+        sync_mode: SyncMode::Dual,
+        public_keys: Vec::new(),
+        kubeconfig_context: None,
+        file: "clusters.yaml".into(),
+        line: 1,
+    };
+    (name, cluster)
+}
+
+fn config_map(name: &str, value: &str) -> Arc<ManifestObject> {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"},
+        "data": {"value": value}});
+    manifest(object)
+}
+
+fn manifest(value: Value) -> Arc<ManifestObject> {
+    let key = crate::describe::key_of(&value).expect("the object names itself");
+    Arc::new(ManifestObject {
+        key,
+        api_version: value["apiVersion"].as_str().expect("it has one").to_owned(),
+        file: "feeds/app.yaml".into(),
+        line: 1,
+        digest: Digest::of_value(&value),
+        value: Arc::new(value),
+        original: None,
+    })
+}
+
+fn unit(key: &str, objects: Vec<Arc<ManifestObject>>) -> (UnitKey, Unit) {
+    let key: UnitKey = key.parse().expect("a valid unit");
+    let subscription = Subscription {
+        key: key.clone(),
+        scheduling: Scheduling::Replication,
+        subscribers: vec![Subscriber {
+            cluster_affinity: Some(LabelSelector::default()),
+            weight: None,
+        }],
+        tolerations: Vec::new(),
+        feeds: vec![Feed::Path {
+            path: "feeds/**".to_owned(),
+            exclude: Vec::new(),
+        }],
+        file: "subscription.yaml".into(),
+        line: 1,
+    };
+    let base = Arc::new(Base::new(objects));
+    (
+        key,
+        Unit {
+            subscription: Arc::new(subscription),
+            base,
+            blocked: Vec::new(),
+        },
+    )
+}
+
+fn localization(cluster: &str, object: &str, patch: &str) -> Arc<Override> {
+    let feed = OverrideFeed {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        namespace: "shop".to_owned(),
+        name: object.to_owned(),
+    };
+    let step = OverrideStep {
+        name: String::new(),
+        step_type: OverrideStepType::JsonPatch,
+        override_chart: false,
+        value: patch.to_owned(),
+        line: 3,
+    };
+    Arc::new(Override {
+        kind: OverrideKind::Localization,
+        namespace: cluster.to_owned(),
+        name: object.to_owned(),
+        priority: 500,
+        feed,
+        steps: vec![step],
+        digest: Digest::of_bytes(format!("{cluster}{object}{patch}").as_bytes()),
+        file: "localization.yaml".into(),
+        line: 1,
+    })
+}
+
+fn snapshot(digit: char, units: Vec<(UnitKey, Unit)>, overrides: Vec<Arc<Override>>, previous: &Plan) -> Snapshot {
+    let fleet = Fleet {
+        revision: revision(digit),
+        spec: FleetSpec::default(),
+        clusters: BTreeMap::from([cluster("a"), cluster("b"), cluster("c")]),
+        units: units.into_iter().collect(),
+        overrides,
+        unreadable: Vec::new(),
+    };
+    Snapshot {
+        revision: revision(digit),
+        fleet: Arc::new(fleet),
+        reports: Reports::default(),
+        chart_previews: BTreeMap::new(),
+        previous: Arc::new(Published {
+            record: None,
+            units: previous.units.clone(),
+        }),
+        now: 0,
+    }
+}
+
+fn planned(snapshot: &Snapshot) -> Plan {
+    plan(snapshot, &mut Memo::default())
+}
+
+fn digest_at(plan: &Plan, unit: &str, cluster: &str) -> Option<Digest> {
+    let unit = plan.units.get(&unit.parse::<UnitKey>().expect("a valid unit"))?;
+    Some(
+        unit.entry(&ClusterName::parse(cluster).expect("a valid cluster"))?
+            .1
+            .digest,
+    )
+}
+
+const GOOD: &str = r#"[{"op": "replace", "path": "/data/value", "value": "local"}]"#;
+const MISFIT: &str = r#"[{"op": "replace", "path": "/data/absent/deeper", "value": "x"}]"#;
+
+#[test]
+fn a_variant_is_rendered_once_per_set_of_overrides() {
+    let plan = planned(&snapshot(
+        '1',
+        vec![unit("shop/web", vec![config_map("web", "1")])],
+        vec![localization("b", "web", GOOD)],
+        &Plan::default(),
+    ));
+    assert_eq!(plan.contents.len(), 2);
+    assert_eq!(digest_at(&plan, "shop/web", "a"), digest_at(&plan, "shop/web", "c"));
+    assert_ne!(digest_at(&plan, "shop/web", "a"), digest_at(&plan, "shop/web", "b"));
+}
+
+#[test]
+fn one_bad_thing_blocks_itself() {
+    let before = planned(&snapshot(
+        '1',
+        vec![
+            unit("shop/web", vec![config_map("web", "1")]),
+            unit("shop/db", vec![config_map("db", "1")]),
+        ],
+        vec![localization("b", "web", GOOD)],
+        &Plan::default(),
+    ));
+    // The patch of cluster b no longer fits, and db is blocked by load; everything else moves on.
+    let (key, mut db) = unit("shop/db", vec![config_map("db", "2"), config_map("new", "2")]);
+    db.blocked
+        .push(Finding::error("Unreadable", "feeds/db.yaml cannot be read"));
+    let units = vec![unit("shop/web", vec![config_map("web", "2")]), (key, db)];
+    let after = planned(&snapshot('2', units, vec![localization("b", "web", MISFIT)], &before));
+    assert_ne!(
+        digest_at(&after, "shop/web", "a"),
+        digest_at(&before, "shop/web", "a"),
+        "a moved on"
+    );
+    assert_eq!(
+        digest_at(&after, "shop/web", "b"),
+        digest_at(&before, "shop/web", "b"),
+        "b kept its own"
+    );
+    assert_eq!(
+        after.units.get(&"shop/db".parse().expect("valid")),
+        before.units.get(&"shop/db".parse().expect("valid"))
+    );
+    let errors: Vec<_> = after.findings.iter().filter(|finding| finding.is_error()).collect();
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    assert_eq!(errors[0].cluster.as_ref().map(ClusterName::as_str), Some("b"));
+}
+
+#[test]
+fn same_snapshot_same_bytes() {
+    let units = || vec![unit("shop/web", vec![config_map("web", "1"), config_map("x", "1")])];
+    let first = snapshot('1', units(), vec![localization("b", "web", GOOD)], &Plan::default());
+    let mut memo = Memo::default();
+    let one = plan(&first, &mut memo);
+    assert_eq!(plan(&first, &mut memo), one, "a warm memo changes nothing");
+    // Another revision with equal content: the memo must not bring back the older stamp.
+    let second = snapshot('2', units(), vec![localization("b", "web", GOOD)], &Plan::default());
+    assert_eq!(plan(&second, &mut memo), planned(&second));
+    // On top of what was published, an equal decision is equal to the byte, stamps and reasons included.
+    let third = snapshot('3', units(), vec![localization("b", "web", GOOD)], &one);
+    assert_eq!(planned(&third).units, one.units);
+    assert!(deltas(&one.units, &planned(&third).units).is_empty());
+}
+
+#[test]
+fn a_unit_that_left_the_fleet_leaves_the_plan_and_a_delta_says_so() {
+    let before = planned(&snapshot(
+        '1',
+        vec![unit("shop/web", vec![config_map("web", "1")])],
+        Vec::new(),
+        &Plan::default(),
+    ));
+    let after = planned(&snapshot('2', Vec::new(), Vec::new(), &before));
+    let deltas = deltas(&before.units, &after.units);
+    assert_eq!(deltas.len(), 1);
+    assert!(
+        deltas[0]
+            .clusters
+            .iter()
+            .all(|cluster| cluster.from.is_some() && cluster.to.is_none())
+    );
+}
+
+#[test]
+fn objects_keep_their_key_through_the_plan() {
+    let plan = planned(&snapshot(
+        '1',
+        vec![unit("shop/web", vec![config_map("web", "1")])],
+        Vec::new(),
+        &Plan::default(),
+    ));
+    let content = plan.contents.values().next().expect("one content");
+    assert_eq!(content.objects[0].key, ObjectKey::new("v1", "ConfigMap", "shop", "web"));
+}

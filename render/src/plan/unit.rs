@@ -1,0 +1,283 @@
+//! One unit's plan: schedule it, localize each distinct variant once, keep what must be kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::describe::Description;
+use crate::digest::Digest;
+use crate::finding::Finding;
+use crate::fleet::Unit;
+use crate::localize::{self, Touching};
+use crate::model::{Cluster, Override, Scheduling};
+use crate::name::{ClusterName, Revision, UnitKey, VariantName};
+use crate::plan::Snapshot;
+use crate::policy;
+use crate::published::{Placement, UnitPlacement, Variant};
+use crate::schedule::{self, Assignment};
+
+/// What is the same for every unit of a plan.
+pub(super) struct Context<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) schedule: schedule::Context<'a>,
+    /// Over everything of the clusters that a plan looks at.
+    pub(super) clusters: Digest,
+    pub(super) overrides: localize::Index<'a>,
+}
+
+/// A unit's plan.
+#[derive(Debug, Default)]
+pub(super) struct UnitPlan {
+    pub(super) placement: UnitPlacement,
+    pub(super) contents: Vec<Rendered>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// A content with what it was made from.
+#[derive(Clone, Debug)]
+pub(super) struct Rendered {
+    made_from: MadeFrom,
+    pub(super) content: Arc<Description>,
+}
+
+/// Equal values, equal content with equal provenance.
+#[derive(Clone, Debug, PartialEq)]
+struct MadeFrom {
+    base: Digest,
+    overrides: Vec<Arc<Override>>,
+    divided: bool,
+}
+
+impl UnitPlan {
+    /// Whether it says of something that this revision made it so.
+    pub(super) fn is_stamped(&self, revision: &Revision) -> bool {
+        self.placement
+            .variants
+            .values()
+            .any(|variant| variant.revision == *revision)
+            || self
+                .placement
+                .clusters
+                .values()
+                .any(|placement| placement.revision == *revision)
+    }
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        let schedule = schedule::Context::new(&snapshot.fleet, &snapshot.reports, snapshot.now);
+        let overrides = localize::Index::new(&snapshot.fleet);
+        Self {
+            snapshot,
+            schedule,
+            clusters: clusters_digest(snapshot),
+            overrides,
+        }
+    }
+
+    fn revision(&self) -> &'a Revision {
+        &self.snapshot.revision
+    }
+}
+
+fn clusters_digest(snapshot: &Snapshot) -> Digest {
+    let clusters = snapshot.fleet.clusters.values();
+    let looked_at = |cluster: &Cluster| json!([cluster.name, cluster.namespace, cluster.labels, cluster.taints]);
+    Digest::of_value(&clusters.map(looked_at).collect())
+}
+
+/// Plans one unit.
+pub(super) fn plan_unit(
+    context: &Context<'_>,
+    key: &UnitKey,
+    unit: &Unit,
+    touching: &Touching<'_>,
+    before: Option<&UnitPlan>,
+) -> UnitPlan {
+    let previous = context.snapshot.previous.units.get(key);
+    if !unit.blocked.is_empty() {
+        return UnitPlan {
+            placement: kept(context, previous),
+            ..UnitPlan::default()
+        };
+    }
+    let (assignments, findings) = schedule::schedule_unit(&context.schedule, unit, previous);
+    if findings.iter().any(Finding::is_error) {
+        return UnitPlan {
+            placement: kept(context, previous),
+            findings,
+            ..UnitPlan::default()
+        };
+    }
+    let mut planned = UnitPlan {
+        findings,
+        ..UnitPlan::default()
+    };
+    let groups = by_overrides(context, touching, assignments);
+    let mut entries = Vec::new();
+    let mut newest = BTreeMap::new();
+    for group in groups {
+        match render_group(context, unit, &group, before) {
+            Ok((rendered, warnings)) => {
+                planned
+                    .findings
+                    .extend(warnings.into_iter().map(|finding| finding.unit(key)));
+                let name = localize::variant_name(&group.overrides);
+                newest.insert(name.clone(), rendered.content.digest);
+                entries.extend(group.entries(context, previous, &name, rendered.content.digest));
+                planned.contents.push(rendered);
+            }
+            Err(errors) => {
+                planned
+                    .findings
+                    .extend(errors.into_iter().map(|finding| group.blamed(finding, key)));
+                entries.extend(group.kept(previous));
+            }
+        }
+    }
+    planned.placement = UnitPlacement::compose(entries, &newest);
+    planned
+}
+
+/// What a unit that is held back keeps: everything, but on clusters that are no longer registered.
+fn kept(context: &Context<'_>, previous: Option<&UnitPlacement>) -> UnitPlacement {
+    let Some(previous) = previous else {
+        return UnitPlacement::default();
+    };
+    let registered = previous
+        .clusters
+        .keys()
+        .filter(|name| context.snapshot.fleet.clusters.contains_key(*name));
+    let entry = |name: &ClusterName| {
+        let (placement, variant) = previous.entry(name)?;
+        Some((name.clone(), placement.clone(), variant.clone()))
+    };
+    UnitPlacement::compose(registered.filter_map(entry), &BTreeMap::new())
+}
+
+/// The clusters that share one set of overrides.
+struct Group<'a> {
+    overrides: Vec<&'a Arc<Override>>,
+    assignments: BTreeMap<ClusterName, Assignment>,
+}
+
+fn by_overrides<'a>(
+    context: &Context<'a>,
+    touching: &Touching<'a>,
+    assignments: BTreeMap<ClusterName, Assignment>,
+) -> Vec<Group<'a>> {
+    let mut groups: BTreeMap<Vec<String>, Group<'a>> = BTreeMap::new();
+    for (name, assignment) in assignments {
+        let Some(cluster) = context.snapshot.fleet.clusters.get(&name) else {
+            continue;
+        };
+        let overrides = touching.for_cluster(cluster);
+        let labels = overrides.iter().map(|declared| declared.label()).collect();
+        let group = groups.entry(labels).or_insert_with(|| Group {
+            overrides,
+            assignments: BTreeMap::new(),
+        });
+        group.assignments.insert(name, assignment);
+    }
+    groups.into_values().collect()
+}
+
+/// Renders a group's variant once, or says what does not fit. The second part are warnings.
+fn render_group(
+    context: &Context<'_>,
+    unit: &Unit,
+    group: &Group<'_>,
+    before: Option<&UnitPlan>,
+) -> Result<(Rendered, Vec<Finding>), Vec<Finding>> {
+    let made_from = MadeFrom {
+        base: unit.base.digest,
+        overrides: group.overrides.iter().map(|declared| Arc::clone(declared)).collect(),
+        divided: matches!(unit.subscription.scheduling, Scheduling::Dividing(_)),
+    };
+    let mut known = before.map(|before| before.contents.iter()).into_iter().flatten();
+    let content = match known.find(|rendered| rendered.made_from == made_from) {
+        Some(rendered) => Arc::clone(&rendered.content),
+        None => Arc::new(localize::localize(&unit.base, &group.overrides, made_from.divided)?),
+    };
+    let secrets = policy::check_secrets(&unit.base, &content, context.snapshot.fleet.spec.plaintext_secrets());
+    if secrets.iter().any(Finding::is_error) {
+        Err(secrets)
+    } else {
+        Ok((Rendered { made_from, content }, secrets))
+    }
+}
+
+impl Group<'_> {
+    /// The entries of this group's clusters. One that is as it was keeps its revision, reasons and inputs,
+    /// so that an equal decision writes nothing.
+    fn entries(
+        &self,
+        context: &Context<'_>,
+        previous: Option<&UnitPlacement>,
+        name: &VariantName,
+        digest: Digest,
+    ) -> Vec<(ClusterName, Placement, Variant)> {
+        let before = previous.map(|unit| unit.variants.values()).into_iter().flatten();
+        let overrides: Vec<String> = self.overrides.iter().map(|declared| declared.label()).collect();
+        let same = before
+            .into_iter()
+            .find(|variant| variant.digest == digest && variant.overrides == overrides);
+        let variant = match same {
+            Some(variant) => variant.clone(),
+            None => Variant {
+                digest,
+                revision: context.revision().clone(),
+                overrides,
+            },
+        };
+        let entry = |(cluster, assignment): (&ClusterName, &Assignment)| {
+            let before = previous.and_then(|unit| unit.clusters.get(cluster));
+            let same =
+                before.filter(|before| before.variant.plain() == *name && before.replicas == assignment.replicas);
+            let placement = match same {
+                Some(before) => Placement {
+                    variant: name.clone(),
+                    ..before.clone()
+                },
+                None => placement(name, assignment, context.revision()),
+            };
+            (cluster.clone(), placement, variant.clone())
+        };
+        self.assignments.iter().map(entry).collect()
+    }
+
+    fn kept(&self, previous: Option<&UnitPlacement>) -> Vec<(ClusterName, Placement, Variant)> {
+        let entry = |cluster: &ClusterName| {
+            let (placement, variant) = previous?.entry(cluster)?;
+            Some((cluster.clone(), placement.clone(), variant.clone()))
+        };
+        self.assignments.keys().filter_map(entry).collect()
+    }
+
+    /// The finding with the unit and the clusters that it holds: the first by name, the rest counted.
+    fn blamed(&self, finding: Finding, unit: &UnitKey) -> Finding {
+        let mut finding = finding.unit(unit);
+        if let Some(first) = self.assignments.keys().next() {
+            finding = finding.cluster(first);
+        }
+        if self.assignments.len() > 1 {
+            finding.message = format!(
+                "{}, also on {} other clusters",
+                finding.message,
+                self.assignments.len() - 1
+            );
+        }
+        finding
+    }
+}
+
+fn placement(name: &VariantName, assignment: &Assignment, revision: &Revision) -> Placement {
+    Placement {
+        variant: name.clone(),
+        replicas: assignment.replicas.clone(),
+        revision: revision.clone(),
+        reasons: assignment.reasons.clone(),
+        inputs: assignment.inputs,
+    }
+}
