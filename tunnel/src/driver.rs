@@ -3,6 +3,9 @@
 //! It never waits for a stream: what a reader does not take stays within that stream's credit. It reads
 //! while it cannot write and writes while nothing comes, so two full sockets do not stop each other.
 
+#[cfg(test)]
+mod tests;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,7 +22,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::frame::{Frame, GoAway, GoAwayReason, encode};
 use crate::limits::{
-    BATCH_BYTES, CLOSE_TIMEOUT, DEAD_AFTER, FRAME_PAYLOAD_BYTES_MAX, HEADER_BYTES, MESSAGES_PER_TURN,
+    BATCH_BYTES, BATCHES_PER_TURN, CLOSE_TIMEOUT, DEAD_AFTER, FRAME_PAYLOAD_BYTES_MAX, HEADER_BYTES, MESSAGES_PER_TURN,
     NOTSENT_LOWAT_BYTES, WEBSOCKET_READ_BUFFER_BYTES, WEBSOCKET_WRITE_BUFFER_BYTES_MAX,
 };
 use crate::shared::{CloseReason, Shared};
@@ -150,7 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
 
     /// Takes a batch only when the last one is with the kernel, so that what is urgent can still go first.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<(), CloseReason> {
-        for _ in 0..MESSAGES_PER_TURN {
+        for _ in 0..BATCHES_PER_TURN {
             if !self.flushing {
                 self.shared.batch(&mut self.frames, BATCH_BYTES);
                 if self.frames.is_empty() {

@@ -6,6 +6,9 @@
 //!  hub   ── AUTH(key, signature) ────────▶ agent
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -18,7 +21,10 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use crate::endpoint::PeerInfo;
 use crate::frame::{Auth, Frame, FrameError, GoAway, GoAwayReason, Hello, Kind, ProtocolRange, decode, encode};
 use crate::identity::{KeyError, Proof, PublicKey, Role, SecretKey, fresh_nonce};
-use crate::limits::{CLOSE_TIMEOUT, FRAME_PAYLOAD_BYTES, JSON_BYTES_MAX, STEP_TIMEOUT, STREAMS_MAX, WINDOW_BYTES};
+use crate::limits::{
+    CLOSE_TIMEOUT, CLUSTER_NAME_BYTES_MAX, ENDPOINT_BYTES_MAX, ENDPOINTS_MAX, FRAME_PAYLOAD_BYTES, JSON_BYTES_MAX,
+    STEP_TIMEOUT, STREAMS_MAX, VERSION_CHARS_MAX, WINDOW_BYTES,
+};
 use crate::mux::Terms;
 
 /// Why two sides did not come to terms.
@@ -204,14 +210,20 @@ fn hello(us: &Introduction<'_>) -> Result<Hello, HandshakeError> {
         initial_window: WINDOW_BYTES,
         max_streams: STREAMS_MAX as u32,
         cluster: us.cluster.to_owned(),
-        version: us.version.to_owned(),
+        version: us.version.chars().take(VERSION_CHARS_MAX).collect(),
         epoch: us.epoch,
         nonce: fresh_nonce().map_err(HandshakeError::Nonce)?,
-        server_id: us.server_id.to_owned(),
-        endpoints: us.endpoints.to_vec(),
+        server_id: us.server_id.chars().take(CLUSTER_NAME_BYTES_MAX).collect(),
+        endpoints: fitting(us.endpoints),
         channel_binding: us.exporter.is_some(),
         signature: String::new(),
     })
+}
+
+/// Endpoints are an offer; those that make a HELLO too large are not made.
+fn fitting(endpoints: &[String]) -> Vec<String> {
+    let short = endpoints.iter().filter(|url| url.len() <= ENDPOINT_BYTES_MAX);
+    short.take(ENDPOINTS_MAX).cloned().collect()
 }
 
 fn check_version(role: Role, our_version: &str, theirs: &Hello) -> Result<u16, HandshakeError> {

@@ -35,6 +35,12 @@ pub const CLUSTER_NAME_BYTES_MAX: usize = 253;
 /// Hub endpoints a HELLO may list: two tunnels out of a handful of replicas, never a fleet of hubs.
 pub const ENDPOINTS_MAX: usize = 16;
 
+/// Bytes of one endpoint's URL; sixteen of these and the rest of HELLO stay below [`JSON_BYTES_MAX`].
+pub const ENDPOINT_BYTES_MAX: usize = 128;
+
+/// Characters of a program's version; it only stands in logs and tables.
+pub const VERSION_CHARS_MAX: usize = 64;
+
 /// Credit a stream starts with. 256 KiB fills a 100 Mbit/s path of 20 ms; growth comes on top.
 pub const WINDOW_BYTES: u32 = 256 * 1024;
 
@@ -76,6 +82,9 @@ pub const BATCH_BYTES: usize = 64 * 1024;
 
 /// Messages the driver reads before it turns to writing: no side can starve the other.
 pub const MESSAGES_PER_TURN: usize = 64;
+
+/// Batches the driver writes before other tasks of its worker get their turn: 1 MiB.
+pub const BATCHES_PER_TURN: usize = 16;
 
 /// tungstenite zero-fills its read buffer for every read, so it is paid once per small message.
 pub const WEBSOCKET_READ_BUFFER_BYTES: usize = 32 * 1024;

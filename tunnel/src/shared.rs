@@ -131,8 +131,8 @@ impl Shared {
 
     /// Does something for a stream and lets the driver carry out what follows from it.
     pub(crate) fn act<T>(&self, act: impl FnOnce(&mut Mux) -> T) -> T {
-        let outcome = self.with(act);
-        self.driver.wake();
+        let (outcome, output) = self.with(|mux| (act(mux), mux.has_output()));
+        self.wake_driver(output);
         outcome
     }
 
@@ -151,10 +151,17 @@ impl Shared {
         }
         let mut woken = Vec::new();
         self.dispatch(&mut state, &mut woken);
+        let output = state.mux.has_output();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
-        self.driver.wake();
+        self.wake_driver(output);
         outcome
+    }
+
+    fn wake_driver(&self, output: bool) {
+        if output {
+            self.driver.wake();
+        }
     }
 
     /// Gives a stream's id back; what it had waiting is forgotten.

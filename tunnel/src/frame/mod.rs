@@ -1,7 +1,7 @@
 //! One binary WebSocket message enters, one [`Frame`] leaves, and back.
 //!
-//! [`header`] is the eight bytes before every payload, [`hello`] and [`open`] the two JSON bodies, [`code`]
-//! the enums that decide instead of text, [`codec`] the rest. Which frame may come when, and on which
+//! `header` is the eight bytes before every payload, `hello` and `open` the two JSON bodies, `code`
+//! the enums that decide instead of text, `codec` the rest. Which frame may come when, and on which
 //! stream, is not known here: that is [`crate::mux`] and the handshake.
 
 mod code;

@@ -1,6 +1,6 @@
 //! Ed25519 keys enter as files or text, and proofs that a peer is who it says leave.
 //!
-//! [`key`] holds the keys, [`proof`] what exactly is signed in the handshake. Whose key it is, is not known
+//! `key` holds the keys, `proof` what exactly is signed in the handshake. Whose key it is, is not known
 //! here: the hub finds an agent's keys in the cluster's file in Git, and an agent is given the hub's.
 
 mod key;

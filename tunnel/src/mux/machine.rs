@@ -229,6 +229,12 @@ impl Mux {
         self.events.pop_front()
     }
 
+    /// Whether [`Mux::next_frame`] may have something; false means it has not.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// The next message for the peer. Whoever takes it says [`Mux::flushed`] once the socket has it.
     pub fn next_frame(&mut self, now: Duration) -> Option<Bytes> {
         let frame = self.next_control_frame().or_else(|| self.next_stream_frame())?;

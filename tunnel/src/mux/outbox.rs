@@ -71,6 +71,11 @@ impl Outbox {
         self.busy.pop_front()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        let ids = [&self.grants, &self.idle, &self.busy];
+        self.control.is_empty() && self.pongs.is_empty() && ids.iter().all(|queue| queue.is_empty())
+    }
+
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -1,0 +1,176 @@
+//! Drivers over a pipe in memory, on a clock that jumps.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
+
+use super::*;
+use crate::frame::{Open, TargetClass};
+use crate::identity::Role;
+use crate::limits::{FRAME_PAYLOAD_BYTES, STREAMS_MAX, WINDOW_BYTES};
+use crate::mux::{Death, Terms};
+use crate::stream::TunnelStream;
+
+struct End {
+    shared: Arc<Shared>,
+    opens: mpsc::Receiver<(u32, Open)>,
+}
+
+async fn socket(pipe: DuplexStream, role: Role) -> WebSocketStream<DuplexStream> {
+    let role = if role == Role::Hub {
+        SocketRole::Server
+    } else {
+        SocketRole::Client
+    };
+    WebSocketStream::from_raw_socket(pipe, role, Some(websocket_config())).await
+}
+
+async fn end(pipe: DuplexStream, role: Role) -> End {
+    let terms = Terms {
+        role,
+        frame_bytes_in: FRAME_PAYLOAD_BYTES,
+        frame_bytes_out: FRAME_PAYLOAD_BYTES,
+        window_in: WINDOW_BYTES,
+        window_out: WINDOW_BYTES,
+        streams_max: STREAMS_MAX,
+        ping_jitter: 0.5,
+    };
+    let (shared, opens) = Shared::new(terms);
+    tokio::spawn(drive(socket(pipe, role).await, Arc::clone(&shared)));
+    End { shared, opens }
+}
+
+async fn closed(end: &End) -> CloseReason {
+    let mut closed = end.shared.closed();
+    let reason = closed
+        .wait_for(Option::is_some)
+        .await
+        .expect("the sender lives")
+        .clone();
+    reason.expect("it was waited for")
+}
+
+fn open(end: &End) -> TunnelStream {
+    let wish = Open::new(TargetClass::Deliver, "", Duration::from_secs(5));
+    let id = end.shared.act(|mux| mux.open(&wish)).expect("there is room");
+    TunnelStream::new(Arc::clone(&end.shared), id)
+}
+
+async fn granted(end: &mut End) -> TunnelStream {
+    let (id, _) = end.opens.recv().await.expect("an open comes");
+    assert!(end.shared.act(|mux| mux.accept(id)), "it is still wanted");
+    TunnelStream::new(Arc::clone(&end.shared), id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_froze_is_dead_after_25_seconds() {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let hub = end(ours, Role::Hub).await;
+    let _frozen = socket(theirs, Role::Agent).await;
+    let begun = Instant::now();
+    let mut stream = open(&hub);
+    let writing = tokio::spawn(async move { stream.write_all(&vec![0; 1 << 20]).await });
+    assert!(matches!(
+        closed(&hub).await,
+        CloseReason::Dead(Death::Silent(_) | Death::Stuck(_))
+    ));
+    assert!(
+        begun.elapsed() < Duration::from_secs(26),
+        "found after {:?}",
+        begun.elapsed()
+    );
+    assert!(writing.await.expect("no panic").is_err(), "its streams fail at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_hour_ends_no_tunnel() {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let hub = end(ours, Role::Hub).await;
+    let mut agent = end(theirs, Role::Agent).await;
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert!(hub.shared.closed().borrow().is_none(), "pings kept it alive");
+    assert!(hub.shared.rtt().is_some(), "and measured it");
+    let mut left = open(&hub);
+    let mut right = granted(&mut agent).await;
+    left.write_all(b"hello").await.expect("the tunnel lives");
+    let mut read = [0; 5];
+    right.read_exact(&mut read).await.expect("the tunnel lives");
+    assert_eq!(&read, b"hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bulk_over_a_slow_pipe_kills_no_tunnel() {
+    let (ours, theirs) = tokio::io::duplex(4 * 1024);
+    let hub = end(ours, Role::Hub).await;
+    let mut agent = end(theirs, Role::Agent).await;
+    let mut left = open(&hub);
+    let mut right = granted(&mut agent).await;
+    let writing = tokio::spawn(async move {
+        left.write_all(&vec![5; 1 << 20]).await.expect("the tunnel lives");
+        left.shutdown().await.expect("the tunnel lives");
+        left
+    });
+    let (mut read, mut chunk) = (0, vec![0; 32 * 1024]);
+    loop {
+        // Slower than a ping, and longer in sum than any silence may be.
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        match right.read(&mut chunk).await.expect("the tunnel lives") {
+            0 => break,
+            bytes => read += bytes,
+        }
+    }
+    assert_eq!(read, 1 << 20);
+    drop(writing.await.expect("no panic"));
+}
+
+#[tokio::test]
+async fn a_text_message_ends_the_tunnel() {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let hub = end(ours, Role::Hub).await;
+    let mut peer = socket(theirs, Role::Agent).await;
+    peer.send(Message::text("hello")).await.expect("the pipe is open");
+    assert_eq!(closed(&hub).await, CloseReason::Connection("text message".to_owned()));
+}
+
+#[tokio::test]
+async fn a_peer_that_breaks_the_protocol_is_told_so() {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let hub = end(ours, Role::Hub).await;
+    let mut peer = socket(theirs, Role::Agent).await;
+    peer.send(Message::binary(&[0xff_u8, 0, 0, 0, 0, 0, 0, 0][..]))
+        .await
+        .expect("the pipe is open");
+    assert!(matches!(closed(&hub).await, CloseReason::Violation(_)));
+    let Some(Ok(Message::Binary(last))) = peer.next().await else {
+        unreachable!("a GOAWAY")
+    };
+    let away = crate::frame::decode(last, 4_096).expect("sound");
+    assert!(matches!(away, Some(Frame::GoAway(away)) if away.reason == GoAwayReason::ProtocolError));
+    let Some(Ok(Message::Close(Some(close)))) = peer.next().await else {
+        unreachable!("a Close")
+    };
+    assert_eq!(close.code, CloseCode::Protocol);
+}
+
+#[tokio::test]
+async fn a_runtime_that_ends_fails_streams_instead_of_leaving_them_waiting() {
+    let (ours, _theirs) = tokio::io::duplex(64 * 1024);
+    let (shared, _opens) = {
+        let hub = end(ours, Role::Hub).await;
+        (hub.shared, hub.opens)
+    };
+    let ending = Ending(Arc::clone(&shared));
+    drop(ending);
+    let mut closed = shared.closed();
+    assert_eq!(
+        closed
+            .wait_for(Option::is_some)
+            .await
+            .expect("the sender lives")
+            .clone(),
+        Some(CloseReason::Aborted)
+    );
+}

@@ -1,0 +1,231 @@
+//! Handshakes that must fail, over a pipe in memory.
+
+use std::time::Duration;
+
+use tokio::io::DuplexStream;
+use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
+
+use super::*;
+use crate::frame::Nonce;
+
+type Socket = WebSocketStream<DuplexStream>;
+
+async fn sockets() -> (Socket, Socket) {
+    let (hub, agent) = tokio::io::duplex(64 * 1024);
+    let hub = WebSocketStream::from_raw_socket(hub, SocketRole::Server, None);
+    let agent = WebSocketStream::from_raw_socket(agent, SocketRole::Client, None);
+    tokio::join!(hub, agent)
+}
+
+fn key() -> SecretKey {
+    SecretKey::generate().expect("the system has random bytes")
+}
+
+fn us<'a>(key: &'a SecretKey, cluster: &'a str, exporter: Option<u8>) -> Introduction<'a> {
+    let exporter = exporter.map(|byte| [byte; 32]);
+    Introduction {
+        key,
+        version: "0.1.0",
+        cluster,
+        epoch: 7,
+        server_id: "",
+        endpoints: &[],
+        exporter,
+    }
+}
+
+/// A hub with `hub` and an agent with `agent` exporter meet; both hold the right keys.
+async fn meet(hub: Option<u8>, agent: Option<u8>) -> (Result<Agreed, HandshakeError>, Result<Agreed, HandshakeError>) {
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let (hub_key, agent_key) = (key(), key());
+    let pins = [hub_key.public()];
+    let (hub, agent) = (us(&hub_key, "", hub), us(&agent_key, "north", agent));
+    let keys_of = |_: &str| vec![agent_key.public()];
+    tokio::join!(
+        as_hub(&mut hub_socket, &hub, keys_of),
+        as_agent(&mut agent_socket, &agent, &pins)
+    )
+}
+
+#[tokio::test]
+async fn both_sides_of_one_tls_connection_agree() {
+    for exporter in [Some(3), None] {
+        let (hub, agent) = meet(exporter, exporter).await;
+        let (hub, agent) = (
+            hub.ok().map(|agreed| agreed.terms.role),
+            agent.ok().map(|agreed| agreed.terms.role),
+        );
+        assert_eq!(
+            (hub, agent),
+            (Some(Role::Hub), Some(Role::Agent)),
+            "exporter {exporter:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn somebody_between_two_tls_connections_is_noticed() {
+    let (hub, agent) = meet(Some(3), Some(4)).await;
+    assert!(
+        matches!(hub, Err(HandshakeError::AgentNotProven { .. })),
+        "the agent signed for another connection"
+    );
+    assert!(matches!(agent, Err(HandshakeError::Refused(_))));
+}
+
+#[tokio::test]
+async fn a_pinned_agent_does_not_let_itself_be_talked_out_of_binding() {
+    let (hub, agent) = meet(None, Some(4)).await;
+    assert!(matches!(agent, Err(HandshakeError::NotBound)));
+    assert!(matches!(hub, Err(HandshakeError::Refused(_))));
+}
+
+async fn next(socket: &mut Socket, awaited: Kind) -> Frame {
+    receive(socket, awaited).await.expect("it comes")
+}
+
+async fn tell(socket: &mut Socket, frame: Frame) {
+    send(socket, frame, Kind::Hello).await.expect("the pipe is open");
+}
+
+fn plain_hello(nonce: u8) -> Hello {
+    let key = key();
+    Hello {
+        nonce: Nonce([nonce; 32]),
+        ..hello(&us(&key, "north", None)).expect("the system has random bytes")
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_agent_hello_is_worth_nothing_in_another_handshake() {
+    let (hub_key, agent_key) = (key(), key());
+    let keys_of = |_: &str| vec![agent_key.public()];
+    let hub = us(&hub_key, "", None);
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let recording = async {
+        let Frame::Hello(challenge) = next(&mut agent_socket, Kind::Hello).await else {
+            unreachable!("a HELLO")
+        };
+        let mut hello = plain_hello(5);
+        let proof = Proof {
+            hub_nonce: challenge.nonce,
+            agent_nonce: hello.nonce,
+            cluster: "north",
+            epoch: 7,
+            exporter: None,
+        };
+        hello.signature = STANDARD.encode(proof.sign(Role::Agent, &agent_key));
+        tell(&mut agent_socket, Frame::Hello(Box::new(hello.clone()))).await;
+        hello
+    };
+    let (first, recorded) = tokio::join!(as_hub(&mut hub_socket, &hub, keys_of), recording);
+    assert!(first.is_ok(), "it was good once");
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let replay = tell(&mut agent_socket, Frame::Hello(Box::new(recorded)));
+    let (second, ()) = tokio::join!(as_hub(&mut hub_socket, &hub, keys_of), replay);
+    assert!(matches!(second, Err(HandshakeError::AgentNotProven { .. })));
+}
+
+/// Lets an agent meet a hub that answers its HELLO with AUTH made by `auth`.
+async fn check_auth_refused(auth: impl FnOnce(&Proof<'_>, &[u8], &SecretKey) -> Auth) {
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let (hub_key, agent_key) = (key(), key());
+    let pins = [hub_key.public()];
+    let agent = us(&agent_key, "north", None);
+    let false_hub = async {
+        tell(
+            &mut hub_socket,
+            Frame::Hello(Box::new(Hello {
+                cluster: String::new(),
+                ..plain_hello(1)
+            })),
+        )
+        .await;
+        let Frame::Hello(theirs) = next(&mut hub_socket, Kind::Hello).await else {
+            unreachable!("a HELLO")
+        };
+        let proof = Proof {
+            hub_nonce: Nonce([1; 32]),
+            agent_nonce: theirs.nonce,
+            cluster: "north",
+            epoch: 7,
+            exporter: None,
+        };
+        let signature = STANDARD.decode(&theirs.signature).expect("base64");
+        tell(&mut hub_socket, Frame::Auth(auth(&proof, &signature, &hub_key))).await;
+    };
+    let (outcome, ()) = tokio::join!(as_agent(&mut agent_socket, &agent, &pins), false_hub);
+    assert!(matches!(outcome, Err(HandshakeError::HubNotProven)));
+}
+
+#[tokio::test]
+async fn a_hub_must_sign_with_a_pinned_key_and_in_its_own_role() {
+    check_auth_refused(|proof, _, _| {
+        let other = key();
+        Auth {
+            key: *other.public().as_bytes(),
+            signature: proof.sign(Role::Hub, &other),
+        }
+    })
+    .await;
+    check_auth_refused(|_, reflected, hub_key| {
+        let signature = reflected.try_into().expect("64 bytes");
+        Auth {
+            key: *hub_key.public().as_bytes(),
+            signature,
+        }
+    })
+    .await;
+    check_auth_refused(|proof, _, hub_key| {
+        let signature = Proof { epoch: 8, ..*proof }.sign(Role::Hub, hub_key);
+        Auth {
+            key: *hub_key.public().as_bytes(),
+            signature,
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn versions_without_a_common_one_are_named_on_both_sides() {
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let hub_key = key();
+    let newer = Hello {
+        protocol: ProtocolRange { min: 2, max: 4 },
+        version: "9.0.0".to_owned(),
+        ..plain_hello(1)
+    };
+    let agent = async {
+        next(&mut agent_socket, Kind::Hello).await;
+        tell(&mut agent_socket, Frame::Hello(Box::new(newer))).await;
+        receive(&mut agent_socket, Kind::Auth).await
+    };
+    let hub = us(&hub_key, "", None);
+    let (hub, agent) = tokio::join!(as_hub(&mut hub_socket, &hub, |_| Vec::new()), agent);
+    let text = "hub 0.1.0 speaks protocol 1 to 1, agent 9.0.0 speaks 2 to 4";
+    assert!(matches!(hub, Err(HandshakeError::Version(named)) if named == text));
+    let Err(HandshakeError::Refused(away)) = agent else {
+        unreachable!("refused")
+    };
+    assert_eq!((away.reason, away.text.as_str()), (GoAwayReason::Version, text));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_falls_silent_in_the_handshake_is_given_five_seconds() {
+    let (mut hub_socket, _agent_socket) = sockets().await;
+    let hub_key = key();
+    let before = tokio::time::Instant::now();
+    let outcome = as_hub(&mut hub_socket, &us(&hub_key, "", None), |_| Vec::new()).await;
+    assert!(matches!(outcome, Err(HandshakeError::Timeout { awaited: Kind::Hello })));
+    assert_eq!(before.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn endpoints_that_do_not_fit_are_not_offered() {
+    let long = "x".repeat(ENDPOINT_BYTES_MAX + 1);
+    let many: Vec<String> = std::iter::once(long)
+        .chain((0..40).map(|at| format!("wss://hub-{at}")))
+        .collect();
+    let fit = fitting(&many);
+    assert_eq!((fit.len(), fit[0].as_str()), (ENDPOINTS_MAX, "wss://hub-0"));
+}
