@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use render::describe::Content;
+use render::load::load;
 use render::localize::{localize, matching};
-use render::model::{FieldFormat, Override, OverrideKind, OverrideStep, OverrideStepType, Scheduling};
-use render::{Base, Finding};
+use render::model::{Override, OverrideKind, OverrideStep, OverrideStepType, Scheduling};
+use render::{Base, Finding, Previous, Revision, SourceTree};
 use serde_json::{Value, json};
 
 use super::fleet::{cluster, everything, fleet, labels, list, object, override_of, selector, subscription, text};
@@ -16,7 +17,7 @@ pub(super) fn step(step_type: OverrideStepType, value: &Value) -> OverrideStep {
         name: String::new(),
         step_type,
         override_chart: false,
-        value: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        value: text_of(value),
         line: 1,
     }
 }
@@ -74,28 +75,37 @@ impl Wrapped {
     }
 }
 
-fn type_of(step: &Value) -> Option<OverrideStepType> {
-    let field_path = text(&step["fieldPath"]);
-    let format = match step["fieldFormat"].as_str() {
-        Some("YAML") => Some(FieldFormat::Yaml),
-        Some("JSON") => Some(FieldFormat::Json),
-        _ => None,
-    };
-    match step["type"].as_str()? {
-        "Helm" => Some(OverrideStepType::Helm),
-        "JSONPatch" => Some(OverrideStepType::JsonPatch),
-        "MergePatch" => Some(OverrideStepType::MergePatch),
-        "FieldJSONPatch" => format.map(|format| OverrideStepType::FieldJsonPatch { field_path, format }),
-        "FieldMergePatch" => format.map(|format| OverrideStepType::FieldMergePatch { field_path, format }),
-        _ => None,
+/// The steps as load reads them from a Localization; `None` where it refuses them.
+fn loaded(given: &Value) -> Option<Vec<OverrideStep>> {
+    let mut steps = given.clone();
+    for step in steps.as_array_mut()? {
+        let value = text_of(&step["value"]);
+        step["value"] = Value::from(value);
+        let known = ["type", "value", "overrideChart", "fieldPath", "fieldFormat"];
+        step.as_object_mut()?.retain(|field, _| known.contains(&field.as_str()));
     }
+    let declaration = json!({
+        "apiVersion": "apps.clusternet.io/v1alpha1",
+        "kind": "Localization",
+        "metadata": { "name": "vector", "namespace": "member" },
+        "spec": {
+            "feed": { "apiVersion": "v1", "kind": "ConfigMap", "name": "document" },
+            "overrides": steps,
+        },
+    });
+    let revision = Revision::parse("0".repeat(40)).expect("it is a valid revision");
+    let files = [
+        ("document.yaml", Wrapped::new(&json!({})).object.to_string()),
+        ("localization.yaml", declaration.to_string()),
+    ];
+    let tree = SourceTree::from_files(revision, files);
+    let (fleet, findings) = load(&tree, &Previous::default());
+    let refused = findings.iter().any(Finding::is_error);
+    (!refused).then(|| fleet.overrides[0].steps.clone())
 }
 
-/// A step as load makes it; `None` where load refuses it.
-fn parse(given: &Value) -> Option<OverrideStep> {
-    let mut step = step(type_of(given)?, &given["value"]);
-    step.override_chart = given["overrideChart"] == true;
-    Some(step)
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 pub(super) fn json_patch(input: &Value) -> Value {
@@ -105,8 +115,7 @@ pub(super) fn json_patch(input: &Value) -> Value {
 
 /// The document after the vector's steps; `{"error": true}` where they do not fit.
 pub(super) fn steps(input: &Value) -> Value {
-    let steps: Option<Vec<_>> = list(&input["overrides"]).iter().map(parse).collect();
-    let Some(steps) = steps else {
+    let Some(steps) = loaded(&input["overrides"]) else {
         return json!({ "error": true });
     };
     if input.get("chart_document").is_some() {

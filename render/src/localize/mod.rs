@@ -22,7 +22,6 @@ mod object;
 mod patch;
 mod problem;
 mod provenance;
-mod unused;
 
 use crate::describe::Description;
 use crate::digest::Digest;
@@ -34,7 +33,6 @@ use crate::name::VariantName;
 use std::sync::Arc;
 
 pub use index::{Index, Touching, matching};
-pub use unused::unused;
 
 /// The name of the variant that these overrides make: `default` without any, else 8 hex digits over
 /// their labels in order. Names and never content, so that a changed override reads as a change.

@@ -44,9 +44,6 @@ pub(super) fn read(step: &OverrideStep) -> Result<Option<Value>, Problem> {
 impl<'a> Patch<'a> {
     /// The patch that a step of this value is.
     pub(super) fn new(step: &'a OverrideStep, value: &Value) -> Result<Self, Problem> {
-        if step.override_chart && step.step_type != OverrideStepType::Helm {
-            return Err(Problem::ChartFlag);
-        }
         Ok(match &step.step_type {
             OverrideStepType::Helm if step.override_chart => Self::Chart(merge_of_object(value)?),
             OverrideStepType::Helm => Self::Values(mapping(value)?),

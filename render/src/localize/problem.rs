@@ -38,8 +38,6 @@ pub(super) enum Problem {
     NotAChart,
     #[error("a HelmChart takes steps of type Helm only")]
     ChartNeedsHelm,
-    #[error("overrideChart goes with type Helm only")]
-    ChartFlag,
     #[error("the HelmChart's spec.values is not a mapping")]
     ValuesNotAMapping,
     #[error("an override may not change {0}")]
@@ -56,7 +54,7 @@ impl Problem {
     fn reason(&self) -> &'static str {
         match self {
             Self::Unreadable(_) | Self::SeveralDocuments => "OverrideUnreadable",
-            Self::NotAMapping | Self::NotAList | Self::TooManyOperations | Self::ChartFlag => "OverrideInvalid",
+            Self::NotAMapping | Self::NotAList | Self::TooManyOperations => "OverrideInvalid",
             Self::Directive(_) => "OverrideDirective",
             Self::Identity(_) => "OverrideIdentity",
             Self::Divided => "OverrideReplicas",

@@ -336,14 +336,6 @@ fn a_chart_keeps_its_name_and_target_and_takes_helm_steps_only() {
     );
     let values = "the HelmChart's spec.values is not a mapping";
     check_refused(object(), vec![step(HELM, "{a: 1}")], "OverrideDoesNotFit", values);
-    let mut flagged = step(MERGE, "{}");
-    flagged.override_chart = true;
-    check_refused(
-        object(),
-        vec![flagged],
-        "OverrideInvalid",
-        "overrideChart goes with type Helm only",
-    );
 }
 
 #[test]
@@ -516,34 +508,6 @@ fn an_override_meets_its_object_under_any_version_and_any_namespace_where_it_nam
         ),
     ]);
     assert_eq!(matched(&fleet)["b"], ["meets"]);
-}
-
-#[test]
-fn overrides_that_do_nothing_are_told() {
-    let key = ObjectKey::new("apps/v1", "Deployment", "", "web");
-    let other = ObjectKey::new("apps/v1", "Deployment", "", "api");
-    let fleet = two_clusters(vec![
-        globalization("used", &key, None, Vec::new()),
-        globalization("no-object", &other, None, Vec::new()),
-        globalization("no-cluster", &key, Some(selector(&[("region", "asia")])), Vec::new()),
-        Override {
-            namespace: "c".to_owned(),
-            ..localization("no-namespace", &key, Vec::new())
-        },
-    ]);
-    let told: Vec<_> = unused(&fleet)
-        .into_iter()
-        .map(|finding| (finding.file, finding.reason))
-        .collect();
-    let expected = [
-        ("no-cluster.yaml", "OverrideMeetsNoCluster"),
-        ("no-object.yaml", "OverrideMatchesNothing"),
-        ("no-namespace.yaml", "OverrideMeetsNoCluster"),
-    ];
-    assert_eq!(
-        told,
-        expected.map(|(file, reason)| (file.to_owned(), reason.to_owned()))
-    );
 }
 
 #[test]
