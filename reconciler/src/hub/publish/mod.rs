@@ -1,1 +1,30 @@
 //! Room 5, publish: a plan as commits. Next room: `render::release`.
+//!
+//! Decisions enter ([`render::Published`] and the contents that it names); commits of the state repository
+//! leave, a ref is moved by compare-and-swap, and what stands there is read back ([`StateRepository`]).
+//! Which decision is due, and what to do about a ref that somebody else moved, is deliberately not here.
+//! Everything blocks: callers are under `spawn_blocking`.
+//!
+//! ```text
+//! release.yaml                        cause, source revision, sequence
+//! placements/<namespace>/<name>.yaml  who has which variant, and why
+//! units/<namespace>/<name>/<variant>/ its objects, one file each
+//! ```
+
+mod commit_index;
+mod content;
+mod lock;
+mod message;
+mod proposal;
+mod refs;
+mod state;
+mod write;
+
+pub use message::message;
+pub use proposal::Proposal;
+pub use refs::{StateRef, StateRefs};
+pub use state::{Author, CommitId, StateError, StateRepository};
+pub use write::Decision;
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,11 @@ impl Source {
         self.repository.path()
     }
 
+    /// The folder that holds its refs, to tell whether another repository is the same.
+    pub fn common_dir(&self) -> PathBuf {
+        self.repository.common_dir()
+    }
+
     /// The branch as a full ref name.
     pub fn branch(&self) -> &str {
         &self.branch

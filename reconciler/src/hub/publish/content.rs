@@ -1,0 +1,92 @@
+//! Contents: written as a folder of files, read back by digest and never believed unseen.
+
+use gix::ObjectId;
+use gix::objs::tree::{Entry, EntryKind};
+use gix::objs::{Kind, Tree};
+use render::describe::Description;
+use render::{Digest, layout};
+
+use super::{CommitId, StateError, StateRepository};
+use crate::hub::repository::{RepositoryError, tree_entries, verified};
+
+/// Pairs of folder and digest remembered as proven: 1,000 units with 100 variants each.
+const PROVEN_MAX: usize = 100_000;
+
+impl StateRepository {
+    /// The content with a digest, as it stands in a commit. Its files are checked against the digest.
+    pub fn content(&self, at: CommitId, digest: &Digest) -> Result<Description, StateError> {
+        let index = self.index(at)?;
+        let folder = index.contents.get(digest).ok_or_else(|| StateError::ContentMissing {
+            unit: format!("the commit {at}"),
+            digest: *digest,
+        })?;
+        self.content_of(*folder, *digest)
+    }
+
+    /// Fails unless the files of a folder have the digest.
+    pub(super) fn prove(&self, folder: ObjectId, digest: Digest) -> Result<(), StateError> {
+        if self.memory().proven.contains(&(folder, digest)) {
+            return Ok(());
+        }
+        self.content_of(folder, digest).map(drop)
+    }
+
+    /// Writes a content's files, reads them back and says their folder.
+    pub(super) fn write_content(&self, content: &Description, promised: Digest) -> Result<ObjectId, StateError> {
+        let repo = self.repository.local();
+        let mut entries = Vec::new();
+        for (name, bytes) in layout::description_files(content) {
+            let oid = repo.write_blob(bytes).map_err(StateError::Write)?.detach();
+            entries.push(entry(name, EntryKind::Blob, oid));
+        }
+        let folder = write_tree(&repo, entries)?;
+        self.prove(folder, promised)?;
+        Ok(folder)
+    }
+
+    fn content_of(&self, folder: ObjectId, digest: Digest) -> Result<Description, StateError> {
+        let files = self
+            .repository
+            .read(|repo| files(repo, folder))
+            .map_err(StateError::Unreadable)?;
+        let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+        let content =
+            layout::description_from_files(files).map_err(|source| StateError::ContentLayout { digest, source })?;
+        if content.digest != digest {
+            return Err(StateError::ContentDiffers {
+                promised: digest,
+                found: content.digest,
+            });
+        }
+        let mut memory = self.memory();
+        if memory.proven.len() >= PROVEN_MAX {
+            memory.proven.clear();
+        }
+        memory.proven.insert((folder, digest));
+        Ok(content)
+    }
+}
+
+fn files(repo: &gix::Repository, folder: ObjectId) -> Result<Vec<(String, Vec<u8>)>, RepositoryError> {
+    let mut files = Vec::new();
+    for entry in tree_entries(repo, folder)? {
+        let blob = verified(repo, entry.oid, Kind::Blob)?;
+        files.push((entry.filename.to_string(), blob.detach().data));
+    }
+    Ok(files)
+}
+
+pub(super) fn entry(name: impl Into<String>, kind: EntryKind, oid: ObjectId) -> Entry {
+    Entry {
+        mode: kind.into(),
+        filename: name.into().into(),
+        oid,
+    }
+}
+
+/// Writes a tree of entries in any order, each name once.
+pub(super) fn write_tree(repo: &gix::Repository, mut entries: Vec<Entry>) -> Result<ObjectId, StateError> {
+    entries.sort();
+    let tree = Tree { entries };
+    Ok(repo.write_object(&tree).map_err(StateError::Write)?.detach())
+}

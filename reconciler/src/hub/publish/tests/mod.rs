@@ -1,0 +1,173 @@
+//! The state repository, with the real `git` as judge of what was written.
+
+mod open;
+mod proposals;
+mod read;
+mod refs;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use render::describe::{Content, DescribedObject, Description};
+use render::published::{Cause, Placement, RENDER_VERSION, ReleaseRecord, Variant};
+use render::{ClusterName, Digest, ObjectKey, Published, Revision, UnitKey, UnitPlacement, VariantName, layout};
+use serde_json::json;
+
+use super::{Author, CommitId, Decision, StateRef, StateRefs, StateRepository, message};
+use crate::hub::repository::fixture::Fixture;
+use crate::hub::source::Source;
+
+/// A state repository beside its source branch `main`, as a hub that may write to the source has it.
+struct State {
+    fixture: Fixture,
+    repository: StateRepository,
+}
+
+impl State {
+    fn new() -> Self {
+        let fixture = Fixture::new();
+        fixture.commit("source");
+        let repository = open(&fixture);
+        Self { fixture, repository }
+    }
+
+    /// Commits a fleet and moves a ref to it.
+    #[track_caller]
+    fn publish(&self, which: StateRef, fleet: &FleetState) -> CommitId {
+        let parent = self.repository.head(which).expect("readable");
+        let commit = self.write(parent, fleet);
+        self.repository
+            .advance(which, parent, commit, "test")
+            .expect("nobody else moves it");
+        commit
+    }
+
+    #[track_caller]
+    fn write(&self, parent: Option<CommitId>, fleet: &FleetState) -> CommitId {
+        self.repository
+            .write_commit(parent, &fleet.decision())
+            .expect("written")
+    }
+
+    fn tree(&self, commit: CommitId) -> String {
+        self.fixture.git(&["rev-parse", &format!("{commit}^{{tree}}")])
+    }
+
+    fn files(&self, commit: CommitId) -> Vec<String> {
+        let listed = self.fixture.git(&["ls-tree", "-r", "--name-only", &commit.to_string()]);
+        listed.lines().map(str::to_owned).collect()
+    }
+
+    fn fsck(&self) {
+        self.fixture.git(&["fsck", "--strict", "--full"]);
+    }
+}
+
+fn open(fixture: &Fixture) -> StateRepository {
+    let source = Source::open(fixture.path(), "main").expect("opens");
+    StateRepository::open(fixture.path(), StateRefs::default(), Author::default(), &source).expect("opens")
+}
+
+/// A decision in the making.
+#[derive(Clone)]
+struct FleetState {
+    published: Published,
+    contents: BTreeMap<Digest, Arc<Description>>,
+    message: String,
+}
+
+impl FleetState {
+    fn new(sequence: u64) -> Self {
+        let record = ReleaseRecord {
+            cause: Cause::SourceCommit,
+            source: source_revision(),
+            sequence: Some(sequence),
+            render_version: RENDER_VERSION,
+        };
+        Self {
+            message: message("publish the test fleet", "", &record),
+            published: Published {
+                record: Some(record),
+                units: BTreeMap::new(),
+            },
+            contents: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a unit that two clusters have in variant `default` and whose objects say `text`.
+    fn with(self, unit: &str, text: &str) -> Self {
+        self.with_variant(unit, "default", text)
+    }
+
+    fn with_variant(mut self, unit: &str, variant: &str, text: &str) -> Self {
+        let description = description(text);
+        let name = VariantName::parse(variant).expect("valid");
+        let placement = self.published.units.entry(unit_key(unit)).or_default();
+        add_variant(placement, name, description.digest);
+        self.contents.insert(description.digest, Arc::new(description));
+        self
+    }
+
+    fn without_contents(mut self) -> Self {
+        self.contents.clear();
+        self
+    }
+
+    fn decision(&self) -> Decision<'_> {
+        Decision {
+            next: &self.published,
+            contents: &self.contents,
+            message: &self.message,
+            seconds: 1_700_000_000,
+        }
+    }
+}
+
+fn add_variant(placement: &mut UnitPlacement, name: VariantName, digest: Digest) {
+    for cluster in ["berlin", "tokyo"] {
+        let cluster = ClusterName::parse(format!("{cluster}-{name}")).expect("valid");
+        let entry = Placement {
+            variant: name.clone(),
+            replicas: BTreeMap::new(),
+            revision: source_revision(),
+            reasons: vec!["its labels match".to_owned()],
+            inputs: Digest::of_bytes(b"inputs"),
+        };
+        placement.clusters.insert(cluster, entry);
+    }
+    let variant = Variant {
+        digest,
+        revision: source_revision(),
+        overrides: Vec::new(),
+    };
+    placement.variants.insert(name, variant);
+}
+
+fn unit_key(text: &str) -> UnitKey {
+    text.parse().expect("namespace/name")
+}
+
+fn source_revision() -> Revision {
+    Revision::parse("0123456789abcdef0123456789abcdef01234567").expect("valid")
+}
+
+/// Two objects that say `text`, with the digest that their files have.
+fn description(text: &str) -> Description {
+    let object = |kind: &str| DescribedObject {
+        key: ObjectKey::new("v1", kind, "shop", "web"),
+        content: Content::Plain {
+            object: Arc::new(json!({
+                "apiVersion": "v1", "kind": kind, "metadata": {"name": "web", "namespace": "shop"}, "data": {"text": text},
+            })),
+        },
+        provenance: Vec::new(),
+    };
+    let draft = Description {
+        objects: vec![object("ConfigMap"), object("Service")],
+        digest: Digest::of_bytes(b"not known yet"),
+    };
+    let files = layout::description_files(&draft);
+    let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+    layout::description_from_files(files).expect("what is written can be read")
+}

@@ -1,0 +1,147 @@
+use super::{FleetState, State, description, open};
+use crate::hub::publish::{StateError, StateRef};
+
+#[test]
+fn what_was_written_is_read_back_by_another_process() {
+    let state = State::new();
+    let fleet = FleetState::new(7)
+        .with("shop/web", "1")
+        .with_variant("shop/web", "0a1b2c3d", "2")
+        .with("infra/dns.v1", "3");
+    let commit = state.publish(StateRef::Released, &fleet);
+    let (found, published) = open(&state.fixture)
+        .read_published(StateRef::Released)
+        .expect("readable")
+        .expect("there");
+    assert_eq!(found, commit);
+    assert_eq!(*published, fleet.published);
+}
+
+#[test]
+fn a_missing_ref_is_none_and_a_missing_repository_is_an_error() {
+    let state = State::new();
+    assert_eq!(
+        state.repository.read_published(StateRef::Rendered).expect("readable"),
+        None
+    );
+    std::fs::rename(state.fixture.file(".git"), state.fixture.file("away")).expect("renamed");
+    assert!(matches!(
+        state.repository.read_published(StateRef::Rendered),
+        Err(StateError::Unreadable(_))
+    ));
+}
+
+#[test]
+fn a_lost_object_is_an_error_and_never_a_smaller_fleet() {
+    for path in [
+        "release.yaml",
+        "placements",
+        "placements/shop",
+        "placements/shop/web.yaml",
+        "units",
+        "units/shop/web",
+    ] {
+        let state = State::new();
+        let commit = state.publish(
+            StateRef::Rendered,
+            &FleetState::new(1).with("shop/web", "1").with("a/b", "2"),
+        );
+        state
+            .fixture
+            .lose(&state.fixture.git(&["rev-parse", &format!("{commit}:{path}")]));
+        let read = open(&state.fixture).read_published(StateRef::Rendered);
+        assert!(
+            matches!(read, Err(StateError::Unreadable(_))),
+            "{path} is lost: {read:?}"
+        );
+    }
+}
+
+#[test]
+fn a_branch_with_something_else_on_it_is_not_an_empty_fleet() {
+    let state = State::new();
+    state.fixture.write("README.md", "hello");
+    state.fixture.commit("people's own");
+    state.fixture.git(&["branch", "flotilla/rendered"]);
+    let read = state.repository.read_published(StateRef::Rendered);
+    assert!(matches!(read, Err(StateError::NotAState { .. })), "{read:?}");
+}
+
+#[test]
+fn a_placement_with_conflict_markers_is_an_error() {
+    let state = State::new();
+    state.publish(StateRef::Rendered, &FleetState::new(1).with("shop/web", "1"));
+    state.fixture.git(&["checkout", "--quiet", "flotilla/rendered"]);
+    state
+        .fixture
+        .write("placements/shop/web.yaml", "<<<<<<< ours\n=======\n>>>>>>> theirs\n");
+    state.fixture.commit("a bad merge");
+    assert!(matches!(
+        state.repository.read_published(StateRef::Rendered),
+        Err(StateError::Layout { .. })
+    ));
+}
+
+#[test]
+fn a_content_is_read_by_digest_and_checked() {
+    let state = State::new();
+    let commit = state.publish(StateRef::Rendered, &FleetState::new(1).with("shop/web", "1"));
+    let wanted = description("1");
+    assert_eq!(
+        open(&state.fixture).content(commit, &wanted.digest).expect("there"),
+        wanted
+    );
+    let other = description("other").digest;
+    assert!(matches!(
+        state.repository.content(commit, &other),
+        Err(StateError::ContentMissing { .. })
+    ));
+}
+
+#[test]
+fn a_content_edited_by_hand_is_refused() {
+    let state = State::new();
+    let old = state.publish(StateRef::Rendered, &FleetState::new(1).with("shop/web", "1"));
+    state.fixture.git(&["checkout", "--quiet", "flotilla/rendered"]);
+    let path = state
+        .files(old)
+        .into_iter()
+        .find(|path| path.starts_with("units/"))
+        .expect("there");
+    let edited = std::fs::read_to_string(state.fixture.file(&path))
+        .expect("readable")
+        .replace("web", "wob");
+    state.fixture.write(&path, edited);
+    state.fixture.commit("a hand edit");
+    let head = state
+        .repository
+        .head(StateRef::Rendered)
+        .expect("readable")
+        .expect("there");
+    let read = state.repository.content(head, &description("1").digest);
+    assert!(
+        matches!(
+            read,
+            Err(StateError::ContentDiffers { .. } | StateError::ContentLayout { .. })
+        ),
+        "{read:?}"
+    );
+    assert!(
+        state.repository.content(old, &description("1").digest).is_ok(),
+        "the commit before still has it"
+    );
+}
+
+#[test]
+fn packing_under_an_open_repository_does_no_harm() {
+    let state = State::new();
+    let first = state.publish(StateRef::Released, &FleetState::new(1).with("shop/web", "1"));
+    let reader = open(&state.fixture);
+    reader.published_at(first).expect("readable");
+    let second = state.publish(StateRef::Released, &FleetState::new(2).with("shop/web", "2"));
+    state.fixture.git(&["gc", "--quiet", "--prune=now"]);
+    reader.published_at(second).expect("readable after packing");
+    reader
+        .content(first, &description("1").digest)
+        .expect("readable after packing");
+}
