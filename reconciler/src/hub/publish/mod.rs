@@ -11,8 +11,10 @@
 //! units/<namespace>/<name>/<variant>/ its objects, one file each
 //! ```
 
+mod advance;
 mod commit_index;
 mod content;
+mod error;
 mod lock;
 mod message;
 mod proposal;
@@ -20,10 +22,11 @@ mod refs;
 mod state;
 mod write;
 
+pub use error::StateError;
 pub use message::message;
 pub use proposal::Proposal;
 pub use refs::{StateRef, StateRefs};
-pub use state::{Author, CommitId, StateError, StateRepository};
+pub use state::{Author, CommitId, StateRepository};
 pub use write::Decision;
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use render::{Digest, Published, UnitKey, UnitPlacement, layout};
 
 use super::commit_index::{CommitIndex, PLACEMENTS, RELEASE, UNITS, UnitFolder, contents};
 use super::content::{entry, write_tree};
-use super::state::missing;
+use super::error::missing;
 use super::{CommitId, StateError, StateRef, StateRepository};
 
 /// What is to be written.

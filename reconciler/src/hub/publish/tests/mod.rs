@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use render::describe::{Content, DescribedObject, Description};
 use render::published::{Cause, Placement, RENDER_VERSION, ReleaseRecord, Variant};
-use render::{ClusterName, Digest, ObjectKey, Published, Revision, UnitKey, UnitPlacement, VariantName, layout};
+use render::{ClusterName, Digest, ObjectKey, Published, Revision, UnitKey, UnitPlacement, VariantName};
 use serde_json::json;
 
 use super::{Author, CommitId, Decision, StateRef, StateRefs, StateRepository, message};
@@ -152,7 +152,7 @@ fn source_revision() -> Revision {
     Revision::parse("0123456789abcdef0123456789abcdef01234567").expect("valid")
 }
 
-/// Two objects that say `text`, with the digest that their files have.
+/// Two objects that say `text`.
 fn description(text: &str) -> Description {
     let object = |kind: &str| DescribedObject {
         key: ObjectKey::new("v1", kind, "shop", "web"),
@@ -163,11 +163,5 @@ fn description(text: &str) -> Description {
         },
         provenance: Vec::new(),
     };
-    let draft = Description {
-        objects: vec![object("ConfigMap"), object("Service")],
-        digest: Digest::of_bytes(b"not known yet"),
-    };
-    let files = layout::description_files(&draft);
-    let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-    layout::description_from_files(files).expect("what is written can be read")
+    Description::new(vec![object("ConfigMap"), object("Service")]).expect("two keys")
 }

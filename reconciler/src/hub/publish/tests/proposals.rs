@@ -32,7 +32,10 @@ fn a_proposal_is_a_branch_named_by_what_it_proposes() {
         .expect("written")
         .expect("a change");
     assert_eq!(again, proposal, "the same proposal is not made twice");
-    assert_eq!(state.repository.proposals().expect("readable"), std::slice::from_ref(&proposal));
+    assert_eq!(
+        state.repository.proposals().expect("readable"),
+        std::slice::from_ref(&proposal)
+    );
     assert_eq!(state.repository.proposal_base(&proposal).expect("readable"), Some(base));
     state.fsck();
 }
