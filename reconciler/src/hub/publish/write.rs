@@ -21,7 +21,7 @@ use super::{CommitId, StateError, StateRef, StateRepository};
 #[derive(Clone, Copy, Debug)]
 pub struct Decision<'a> {
     /// All that should stand there, with its record.
-    pub next: &'a Published,
+    pub next: &'a Arc<Published>,
     /// Contents that may be new. One that is not among them is looked for in the parent, in rendered and in
     /// released.
     pub contents: &'a BTreeMap<Digest, Arc<Description>>,
@@ -101,7 +101,7 @@ impl StateRepository {
         )?);
         Ok(CommitIndex {
             tree: write_tree(&repo, root)?,
-            published: Arc::new(decision.next.clone()),
+            published: decision.next.clone(),
             foreign,
             contents: contents(decision.next, &folders),
             placements,

@@ -113,9 +113,13 @@ impl LocalRepository {
         &self,
         read: impl Fn(&gix::Repository) -> Result<T, RepositoryError>,
     ) -> Result<T, RepositoryError> {
-        read(&self.local()).or_else(|_| {
-            self.reopen()?;
-            read(&self.local())
+        read(&self.local()).or_else(|error| match error {
+            // What was understood will be no different a second time.
+            RepositoryError::TooMuch { .. } | RepositoryError::SymbolicRef { .. } => Err(error),
+            _ => {
+                self.reopen()?;
+                read(&self.local())
+            }
         })
     }
 

@@ -31,6 +31,15 @@ pub enum SourceError {
         /// Which.
         revision: Revision,
     },
+    /// Words of a person that name no commit, or more than one.
+    #[error("{spec:?} names no commit")]
+    NoCommit {
+        /// As given.
+        spec: String,
+        /// Why.
+        #[source]
+        source: gix::Error,
+    },
     /// Something was there and could not be read whole.
     #[error("the source repository could not be read")]
     Unreadable(#[source] RepositoryError),
@@ -75,6 +84,20 @@ impl Source {
     /// The branch as a full ref name.
     pub fn branch(&self) -> &str {
         &self.branch
+    }
+
+    /// The commit that a person means by `HEAD`, a branch, a tag, a full or unique short id, or `HEAD~1`. For
+    /// command lines; what is followed is never named so.
+    pub fn resolve(&self, spec: &str) -> Result<Revision, SourceError> {
+        let repo = self.repository.local();
+        let found = repo.rev_parse_single(format!("{spec}^{{commit}}").as_str());
+        match found {
+            Ok(id) => Ok(revision(id.detach())),
+            Err(source) => Err(SourceError::NoCommit {
+                spec: spec.to_owned(),
+                source,
+            }),
+        }
     }
 
     /// Where the branch points now.

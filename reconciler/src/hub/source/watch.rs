@@ -93,7 +93,7 @@ impl RefWatch {
     async fn renewed(&self, events: Option<Events>, moved: &Arc<Notify>) -> Option<Events> {
         let (path, moved) = (self.path.clone(), moved.clone());
         let check = move || match events {
-            Some(events) if events.folder.is_unchanged() => Some(events),
+            Some(events) if events.is_well() => Some(events),
             _ => Events::start(&path, moved),
         };
         // A join error means that the runtime is shutting down.
@@ -109,6 +109,11 @@ async fn sleep_until(deadline: Option<Instant>) {
 }
 
 impl Events {
+    /// Whether there is nothing to be gained by starting again.
+    fn is_well(&self) -> bool {
+        self.state == WatchState::Watching && self.folder.is_unchanged()
+    }
+
     /// `None` where there is no repository.
     fn start(path: &Path, moved: Arc<Notify>) -> Option<Self> {
         let folder = LocalRepository::open(path).ok()?.common_dir();

@@ -72,7 +72,7 @@ fn open(fixture: &Fixture) -> StateRepository {
 /// A decision in the making.
 #[derive(Clone)]
 struct FleetState {
-    published: Published,
+    published: Arc<Published>,
     contents: BTreeMap<Digest, Arc<Description>>,
     message: String,
 }
@@ -87,10 +87,10 @@ impl FleetState {
         };
         Self {
             message: message("publish the test fleet", "", &record),
-            published: Published {
+            published: Arc::new(Published {
                 record: Some(record),
                 units: BTreeMap::new(),
-            },
+            }),
             contents: BTreeMap::new(),
         }
     }
@@ -103,7 +103,8 @@ impl FleetState {
     fn with_variant(mut self, unit: &str, variant: &str, text: &str) -> Self {
         let description = description(text);
         let name = VariantName::parse(variant).expect("valid");
-        let placement = self.published.units.entry(unit_key(unit)).or_default();
+        let units = &mut Arc::make_mut(&mut self.published).units;
+        let placement = units.entry(unit_key(unit)).or_default();
         add_variant(placement, name, description.digest);
         self.contents.insert(description.digest, Arc::new(description));
         self

@@ -79,7 +79,7 @@ fn every_way_of_merging_shows_in_rendered() {
             .read_published(StateRef::Rendered)
             .expect("readable")
             .expect("there");
-        assert_eq!(*published, next.published, "{merge:?}");
+        assert_eq!(published, next.published, "{merge:?}");
         assert_eq!(
             state.repository.relation(base, head).expect("readable"),
             Relation::Descendant

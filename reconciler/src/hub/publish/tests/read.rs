@@ -14,7 +14,7 @@ fn what_was_written_is_read_back_by_another_process() {
         .expect("readable")
         .expect("there");
     assert_eq!(found, commit);
-    assert_eq!(*published, fleet.published);
+    assert_eq!(published, fleet.published);
 }
 
 #[test]

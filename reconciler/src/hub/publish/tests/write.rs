@@ -114,7 +114,9 @@ fn contents_not_given_come_from_where_they_stand() {
     fresh.content(released, &description("1").digest).expect("whole");
     let mut moved = FleetState::new(2);
     let placement = fleet.published.units[&unit_key("shop/web")].clone();
-    moved.published.units.insert(unit_key("other/name"), placement);
+    Arc::make_mut(&mut moved.published)
+        .units
+        .insert(unit_key("other/name"), placement);
     let commit = fresh
         .write_commit(Some(released), &moved.decision())
         .expect("found in the parent under another unit");
@@ -180,7 +182,7 @@ fn files_of_people_stay() {
 fn a_decision_without_a_record_is_refused() {
     let state = State::new();
     let mut fleet = FleetState::new(1);
-    fleet.published.record = None;
+    Arc::make_mut(&mut fleet.published).record = None;
     assert!(matches!(
         state.repository.write_commit(None, &fleet.decision()),
         Err(StateError::NoRecord)

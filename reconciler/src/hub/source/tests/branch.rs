@@ -126,3 +126,32 @@ fn branch_names_are_checked_at_the_door() {
         Source::open(fixture.path(), name).expect("a branch name");
     }
 }
+
+#[test]
+fn another_hash_is_named_as_unreadable_and_not_as_empty() {
+    let folder = tempfile::tempdir().expect("a folder");
+    git(folder.path(), &["init", "--quiet", "--object-format=sha256", "."]);
+    git(folder.path(), &["commit", "--quiet", "--allow-empty", "-m", "one"]);
+    let head = Source::open(folder.path(), "main").and_then(|source| source.head());
+    assert!(matches!(head, Err(SourceError::Unreadable(_))), "got {head:?}");
+}
+
+#[test]
+fn people_name_commits_in_their_own_way() {
+    let fixture = Fixture::new();
+    let first = fixture.commit("one");
+    fixture.git(&["tag", "-a", "-m", "a tag", "v1"]);
+    let second = fixture.commit("two");
+    let source = open(&fixture);
+    let cases = [("HEAD", &second), ("main", &second), ("HEAD~1", &first), ("v1", &first)];
+    for (spec, id) in cases {
+        assert_eq!(source.resolve(spec).expect(spec), revision(id), "{spec}");
+    }
+    assert_eq!(source.resolve(&first[..12]).expect("unique"), revision(&first));
+    for spec in ["", "nothing", "HEAD~9", "0000000"] {
+        assert!(
+            matches!(source.resolve(spec), Err(SourceError::NoCommit { .. })),
+            "{spec:?}"
+        );
+    }
+}
