@@ -10,7 +10,7 @@ use render::{Digest, Published, Revision};
 
 use super::commit_index::CommitIndex;
 use super::{StateError, StateRef, StateRefs, lock};
-use crate::hub::repository::{LocalRepository, Relation, commit, first_parent, relation, revision};
+use crate::hub::repository::{LocalRepository, Relation, commit, first_parent, object_id, relation, revision};
 use crate::hub::source::Source;
 use crate::limits::PUBLISHED_CACHE_COMMITS;
 
@@ -72,6 +72,19 @@ pub(super) struct Memory {
     pub(super) proven: HashSet<(ObjectId, Digest)>,
     /// Commit → the root of its first parents.
     roots: HashMap<CommitId, CommitId>,
+}
+
+impl Memory {
+    /// A commit read lately, which makes it the latest; else the latest, which may have much in common.
+    fn recall(&mut self, id: CommitId) -> Result<Arc<CommitIndex>, Option<Arc<CommitIndex>>> {
+        let found = self.commits.iter().position(|(commit, _)| *commit == id);
+        if let Some(known) = found.and_then(|at| self.commits.remove(at)) {
+            let index = known.1.clone();
+            self.commits.push_back(known);
+            return Ok(index);
+        }
+        Err(self.commits.back().map(|(_, index)| index.clone()))
+    }
 }
 
 impl StateRepository {
@@ -139,6 +152,18 @@ impl StateRepository {
         Ok(self.index(commit)?.published.clone())
     }
 
+    /// The commit that a cluster or a record names; `None` if this repository does not have it.
+    pub fn commit(&self, named: &Revision) -> Result<Option<CommitId>, StateError> {
+        let Some(id) = object_id(named) else {
+            return Ok(None);
+        };
+        let found = self.repository.read(|repo| match repo.has_object(id) {
+            true => commit(repo, id).map(|_| Some(CommitId(id))),
+            false => Ok(None),
+        });
+        found.map_err(StateError::Unreadable)
+    }
+
     /// How a commit of the state repository relates to an older one.
     pub fn relation(&self, old: CommitId, new: CommitId) -> Result<Relation, StateError> {
         self.repository
@@ -177,20 +202,16 @@ impl StateRepository {
     }
 
     pub(super) fn index(&self, id: CommitId) -> Result<Arc<CommitIndex>, StateError> {
-        let (known, near) = {
-            let memory = self.memory();
-            let known = memory.commits.iter().find(|(commit, _)| *commit == id);
-            (known.cloned(), memory.commits.back().cloned())
+        let near = match self.memory().recall(id) {
+            Ok(index) => return Ok(index),
+            Err(near) => near,
         };
-        if let Some((_, index)) = known {
-            return Ok(index);
-        }
         let tree = self
             .repository
             .read(|repo| commit(repo, id.0))
             .map_err(StateError::Unreadable)?
             .tree;
-        let index = Arc::new(CommitIndex::read(self, id, tree, near.map(|(_, index)| index))?);
+        let index = Arc::new(CommitIndex::read(self, id, tree, near)?);
         self.remember(id, index.clone());
         Ok(index)
     }

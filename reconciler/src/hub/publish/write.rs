@@ -15,16 +15,17 @@ use render::{Digest, Published, UnitKey, UnitPlacement, layout};
 use super::commit_index::{CommitIndex, PLACEMENTS, RELEASE, UNITS, UnitFolder, contents};
 use super::content::{entry, write_tree};
 use super::error::missing;
-use super::{CommitId, StateError, StateRef, StateRepository};
+use super::{CommitId, StateError, StateRepository};
 
 /// What is to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision<'a> {
     /// All that should stand there, with its record.
     pub next: &'a Arc<Published>,
-    /// Contents that may be new. One that is not among them is looked for in the parent, in rendered and in
-    /// released.
+    /// Contents that may be new. One that is not among them is looked for in the parent, then in `known_in`.
     pub contents: &'a BTreeMap<Digest, Arc<Description>>,
+    /// Commits that have contents of this decision, such as the commit of rendered that is to be released.
+    pub known_in: &'a [CommitId],
     /// The commit's message, from [`super::message`].
     pub message: &'a str,
     /// The commit's time, in seconds since 1970.
@@ -68,7 +69,7 @@ impl StateRepository {
             state: self,
             repo: &repo,
             base: parent.map(|parent| self.index(parent)).transpose()?,
-            others: None,
+            known_in: decision.known_in,
             given: decision.contents,
             written: BTreeMap::new(),
         };
@@ -114,8 +115,7 @@ struct Writer<'a> {
     state: &'a StateRepository,
     repo: &'a gix::Repository,
     base: Option<Arc<CommitIndex>>,
-    /// Rendered and released, read only when something is not in the parent.
-    others: Option<Vec<Arc<CommitIndex>>>,
+    known_in: &'a [CommitId],
     given: &'a BTreeMap<Digest, Arc<Description>>,
     /// Contents written for this commit.
     written: BTreeMap<Digest, ObjectId>,
@@ -174,33 +174,20 @@ impl Writer<'_> {
         Ok(folder)
     }
 
-    fn found(&mut self, unit: &UnitKey, digest: Digest) -> Result<ObjectId, StateError> {
-        let in_base = self.base.as_ref().and_then(|base| base.contents.get(&digest).copied());
-        let mut candidates: Vec<ObjectId> = in_base.into_iter().collect();
-        if candidates.is_empty() {
-            candidates.extend(self.others()?.iter().filter_map(|other| other.contents.get(&digest)));
+    /// A content that was written before, in the first place where its files still have its digest.
+    fn found(&self, unit: &UnitKey, digest: Digest) -> Result<ObjectId, StateError> {
+        let mut places: Vec<Arc<CommitIndex>> = self.base.iter().cloned().collect();
+        for commit in self.known_in {
+            places.push(self.state.index(*commit)?);
         }
         let mut refused = missing(unit, digest);
-        for folder in candidates {
-            match self.state.prove(folder, digest) {
-                Ok(()) => return Ok(folder),
+        for folder in places.iter().filter_map(|place| place.contents.get(&digest)) {
+            match self.state.prove(*folder, digest) {
+                Ok(()) => return Ok(*folder),
                 Err(error) => refused = error,
             }
         }
         Err(refused)
-    }
-
-    fn others(&mut self) -> Result<&[Arc<CommitIndex>], StateError> {
-        if self.others.is_none() {
-            let mut others = Vec::new();
-            for which in [StateRef::Rendered, StateRef::Released] {
-                if let Some(commit) = self.state.head(which)? {
-                    others.push(self.state.index(commit)?);
-                }
-            }
-            self.others = Some(others);
-        }
-        Ok(self.others.as_deref().unwrap_or_default())
     }
 }
 

@@ -38,6 +38,31 @@ impl Fixture {
         self.head()
     }
 
+    /// Commits changes on main without touching the worktree: `(path, content)`, whatever their number, in
+    /// one pack.
+    pub(crate) fn import(&self, changes: impl IntoIterator<Item = (String, String)>, moved: &[(&str, &str)]) -> String {
+        let mut stream = "commit refs/heads/main\ncommitter Ann <a@example.com> 1700000000 +0000\ndata 0\n".to_owned();
+        if self.file(".git/refs/heads/main").exists() {
+            stream.push_str("from refs/heads/main^0\n");
+        }
+        for (from, to) in moved {
+            stream.push_str(&format!("R {from} {to}\n"));
+        }
+        for (path, content) in changes {
+            stream.push_str(&format!("M 644 inline {path}\ndata {}\n{content}\n", content.len()));
+        }
+        std::fs::write(self.file("stream"), stream).expect("files can be written");
+        let input = std::fs::File::open(self.file("stream")).expect("just written");
+        let status = Command::new("git")
+            .current_dir(self.path())
+            .args(["fast-import", "--quiet"])
+            .stdin(input)
+            .status()
+            .expect("git is installed");
+        assert!(status.success(), "git fast-import failed");
+        self.head()
+    }
+
     pub(crate) fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use render::describe::{Content, DescribedObject, Description};
-use render::published::{Cause, Placement, RENDER_VERSION, ReleaseRecord, Variant};
+use render::published::{Placement, RENDER_VERSION, ReleaseRecord, Variant};
 use render::{ClusterName, Digest, ObjectKey, Published, Revision, UnitKey, UnitPlacement, VariantName};
 use serde_json::json;
 
@@ -74,17 +74,16 @@ fn open(fixture: &Fixture) -> StateRepository {
 struct FleetState {
     published: Arc<Published>,
     contents: BTreeMap<Digest, Arc<Description>>,
+    known_in: Vec<CommitId>,
     message: String,
 }
 
 impl FleetState {
     fn new(sequence: u64) -> Self {
-        let record = ReleaseRecord {
-            cause: Cause::SourceCommit,
-            source: source_revision(),
-            sequence: Some(sequence),
-            render_version: RENDER_VERSION,
-        };
+        let record = json!({
+            "cause": "sourceCommit", "source": source_revision(), "sequence": sequence, "renderVersion": RENDER_VERSION,
+        });
+        let record: ReleaseRecord = serde_json::from_value(record).expect("a record");
         Self {
             message: message("publish the test fleet", "", &record),
             published: Arc::new(Published {
@@ -92,6 +91,7 @@ impl FleetState {
                 units: BTreeMap::new(),
             }),
             contents: BTreeMap::new(),
+            known_in: Vec::new(),
         }
     }
 
@@ -119,6 +119,7 @@ impl FleetState {
         Decision {
             next: &self.published,
             contents: &self.contents,
+            known_in: &self.known_in,
             message: &self.message,
             seconds: 1_700_000_000,
         }

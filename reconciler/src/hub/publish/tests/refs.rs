@@ -105,3 +105,21 @@ fn the_lineage_is_the_root_of_the_first_parents() {
         Relation::Descendant
     );
 }
+
+#[test]
+fn a_ref_is_put_back_to_a_commit_that_clusters_name() {
+    let state = State::new();
+    let first = state.publish(StateRef::Released, &FleetState::new(1).with("shop/web", "1"));
+    let second = state.publish(StateRef::Released, &FleetState::new(2).with("shop/web", "2"));
+    state
+        .fixture
+        .git(&["update-ref", "refs/heads/flotilla/released", &first.to_string()]);
+    let fresh = open(&state.fixture);
+    let named = fresh.commit(&second.revision()).expect("readable");
+    assert_eq!(named, Some(second), "rewound, and still there");
+    fresh
+        .advance(StateRef::Released, Some(first), second, "adopt what clusters hold")
+        .expect("moved");
+    let unknown = super::source_revision();
+    assert_eq!(fresh.commit(&unknown).expect("readable"), None);
+}

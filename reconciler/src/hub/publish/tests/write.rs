@@ -106,10 +106,12 @@ fn a_change_of_one_unit_shows_as_that_alone() {
 fn contents_not_given_come_from_where_they_stand() {
     let state = State::new();
     let fleet = FleetState::new(1).with("shop/web", "1");
-    state.publish(StateRef::Rendered, &fleet);
+    let rendered = state.publish(StateRef::Rendered, &fleet);
     let fresh = open(&state.fixture);
+    let mut release = fleet.clone().without_contents();
+    release.known_in = vec![rendered];
     let released = fresh
-        .write_commit(None, &fleet.clone().without_contents().decision())
+        .write_commit(None, &release.decision())
         .expect("found in rendered");
     fresh.content(released, &description("1").digest).expect("whole");
     let mut moved = FleetState::new(2);
@@ -119,7 +121,7 @@ fn contents_not_given_come_from_where_they_stand() {
         .insert(unit_key("other/name"), placement);
     let commit = fresh
         .write_commit(Some(released), &moved.decision())
-        .expect("found in the parent under another unit");
+        .expect("found in the parent, under another unit");
     fresh.content(commit, &description("1").digest).expect("whole");
 }
 
@@ -157,7 +159,15 @@ fn a_content_edited_by_hand_is_not_carried_on() {
     state.fixture.write(&path, edited);
     state.fixture.commit("a hand edit");
     let fresh = open(&state.fixture);
-    let written = fresh.write_commit(None, &fleet.clone().without_contents().decision());
+    let mut release = fleet.clone().without_contents();
+    release.known_in = vec![
+        state
+            .repository
+            .head(StateRef::Rendered)
+            .expect("readable")
+            .expect("there"),
+    ];
+    let written = fresh.write_commit(None, &release.decision());
     assert!(
         written.is_err(),
         "released must not take over what does not match its digest"

@@ -172,18 +172,12 @@ fn packing_under_an_open_source_does_no_harm() {
 #[test]
 fn unchanged_files_are_shared_with_the_tree_before() {
     let fixture = Fixture::new();
-    for number in 0..6_000 {
-        fixture.write(
-            &format!("feeds/{}/f{number}.yaml", number / 100),
-            format!("n: {number}\n"),
-        );
-    }
-    let first = fixture.commit("one");
+    let path = |number: usize| format!("feeds/{}/f{number}.yaml", number / 100);
+    let first = fixture.import((0..6_000).map(|number| (path(number), format!("n: {number}\n"))), &[]);
     let source = open(&fixture);
     let old = source.tree(&revision(&first)).expect("readable");
-    fixture.write("feeds/7/f700.yaml", "n: changed\n");
-    fixture.git(&["mv", "feeds/9/f900.yaml", "moved.yaml"]);
-    let second = fixture.commit("two");
+    let change = [(path(700), "n: changed\n".to_owned())];
+    let second = fixture.import(change, &[("feeds/9/f900.yaml", "moved.yaml")]);
     let begin = std::time::Instant::now();
     let new = source.tree(&revision(&second)).expect("readable");
     let elapsed = begin.elapsed();
