@@ -7,17 +7,11 @@ use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::objs::tree::Entry;
 use gix::objs::{Kind, tree::EntryKind};
-use render::{Digest, Published, UnitKey, VariantName, layout};
+use render::layout::{self, PLACEMENTS_FOLDER, RELEASE_FILE, UNITS_FOLDER};
+use render::{Digest, Published, UnitKey, VariantName};
 
 use super::{CommitId, StateError, StateRepository};
 use crate::hub::repository::{tree_entries, verified};
-
-/// Path of the file that makes a commit a state of the fleet.
-pub(super) const RELEASE: &str = "release.yaml";
-/// Folder of the placements.
-pub(super) const PLACEMENTS: &str = "placements";
-/// Folder of the contents.
-pub(super) const UNITS: &str = "units";
 
 /// A commit's decisions, and where its objects are.
 #[derive(Debug)]
@@ -52,15 +46,15 @@ impl CommitIndex {
         let reader = Reader { state, commit };
         let (ours, foreign): (Vec<_>, Vec<_>) = reader.entries(tree)?.into_iter().partition(is_ours);
         let find = |name: &str| ours.iter().find(|entry| entry.filename == name).map(|entry| entry.oid);
-        let release = find(RELEASE).ok_or_else(|| StateError::NotAState {
+        let release = find(RELEASE_FILE).ok_or_else(|| StateError::NotAState {
             commit,
-            reason: format!("{RELEASE} is missing"),
+            reason: format!("{RELEASE_FILE} is missing"),
         })?;
-        let placements = match find(PLACEMENTS) {
+        let placements = match find(PLACEMENTS_FOLDER) {
             Some(folder) => reader.placements(folder)?,
             None => BTreeMap::new(),
         };
-        let folders = match find(UNITS) {
+        let folders = match find(UNITS_FOLDER) {
             Some(folder) => reader.folders(folder, near.as_deref())?,
             None => BTreeMap::new(),
         };
@@ -89,7 +83,9 @@ impl CommitIndex {
 }
 
 fn is_ours(entry: &Entry) -> bool {
-    [RELEASE, PLACEMENTS, UNITS].iter().any(|name| entry.filename == *name)
+    [RELEASE_FILE, PLACEMENTS_FOLDER, UNITS_FOLDER]
+        .iter()
+        .any(|name| entry.filename == *name)
 }
 
 /// Content → folder, where a placement names it and the folder is there.
@@ -159,7 +155,7 @@ impl Reader<'_> {
     }
 
     fn placements(&self, folder: ObjectId) -> Result<BTreeMap<UnitKey, ObjectId>, StateError> {
-        let found = self.two_levels(PLACEMENTS, folder, ".yaml")?;
+        let found = self.two_levels(PLACEMENTS_FOLDER, folder, ".yaml")?;
         Ok(found.into_iter().map(|(unit, entry)| (unit, entry.oid)).collect())
     }
 
@@ -169,7 +165,7 @@ impl Reader<'_> {
         near: Option<&CommitIndex>,
     ) -> Result<BTreeMap<UnitKey, UnitFolder>, StateError> {
         let mut folders = BTreeMap::new();
-        for (unit, entry) in self.two_levels(UNITS, folder, "")? {
+        for (unit, entry) in self.two_levels(UNITS_FOLDER, folder, "")? {
             let known = near
                 .and_then(|near| near.folders.get(&unit))
                 .filter(|known| known.tree == entry.oid);
@@ -202,7 +198,7 @@ impl Reader<'_> {
         placements: &BTreeMap<UnitKey, ObjectId>,
         near: Option<&CommitIndex>,
     ) -> Result<Published, StateError> {
-        let mut files = vec![(RELEASE.to_owned(), self.blob(release)?)];
+        let mut files = vec![(RELEASE_FILE.to_owned(), self.blob(release)?)];
         let mut known = BTreeMap::new();
         for (unit, id) in placements {
             let same = near.filter(|near| near.placements.get(unit) == Some(id));
@@ -210,13 +206,13 @@ impl Reader<'_> {
                 Some(placement) => {
                     known.insert(unit.clone(), placement.clone());
                 }
-                None => files.push((format!("{PLACEMENTS}/{unit}.yaml"), self.blob(*id)?)),
+                None => files.push((layout::placement_path(unit), self.blob(*id)?)),
             }
         }
         let files = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
         let mut published = layout::read(files).map_err(|source| StateError::Layout {
             commit: self.commit,
-            source,
+            source: Box::new(source),
         })?;
         published.units.append(&mut known);
         Ok(published)

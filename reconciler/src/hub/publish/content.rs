@@ -60,8 +60,10 @@ impl StateRepository {
             .read(|repo| files(repo, folder))
             .map_err(StateError::Unreadable)?;
         let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-        let content =
-            layout::description_from_files(files).map_err(|source| StateError::ContentLayout { digest, source })?;
+        let content = layout::description_from_files(files).map_err(|source| StateError::ContentLayout {
+            digest,
+            source: Box::new(source),
+        })?;
         if content.digest != digest {
             return Err(StateError::ContentDiffers {
                 promised: digest,

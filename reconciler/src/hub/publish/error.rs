@@ -61,7 +61,7 @@ pub enum StateError {
         commit: CommitId,
         /// Why.
         #[source]
-        source: LayoutError,
+        source: Box<LayoutError>,
     },
     /// A content that a decision names and nobody has.
     #[error("the content {digest} of {unit} is not known")]
@@ -86,7 +86,7 @@ pub enum StateError {
         digest: Digest,
         /// Why.
         #[source]
-        source: LayoutError,
+        source: Box<LayoutError>,
     },
     /// An object could not be written.
     #[error("failed to write to the state repository")]

@@ -15,6 +15,9 @@ pub fn message(subject: &str, body: &str, record: &ReleaseRecord) -> String {
 
 fn trailers(record: &ReleaseRecord) -> String {
     let mut lines = format!("Source-Revision: {}\nCause: {}\n", record.source, cause(record.cause));
+    if let Some(rendered) = &record.rendered {
+        lines.push_str(&format!("Rendered-Revision: {rendered}\n"));
+    }
     if let Some(sequence) = record.sequence {
         lines.push_str(&format!("Sequence: {sequence}\n"));
     }

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use gix::ObjectId;
 use gix::objs::tree::{Entry, EntryKind};
 use render::describe::Description;
-use render::{Digest, Published, UnitKey, UnitPlacement, layout};
+use render::layout::{self, PLACEMENTS_FOLDER, RELEASE_FILE, UNITS_FOLDER};
+use render::{Digest, Published, UnitKey, UnitPlacement};
 
-use super::commit_index::{CommitIndex, PLACEMENTS, RELEASE, UNITS, UnitFolder, contents};
+use super::commit_index::{CommitIndex, UnitFolder, contents};
 use super::content::{entry, write_tree};
 use super::error::missing;
 use super::{CommitId, StateError, StateRepository};
@@ -88,14 +89,14 @@ impl StateRepository {
         root.push(writer.release(decision.next)?);
         root.extend(two_levels(
             &repo,
-            PLACEMENTS,
+            PLACEMENTS_FOLDER,
             placements
                 .iter()
                 .map(|(unit, oid)| (unit, entry(format!("{}.yaml", unit.name()), EntryKind::Blob, *oid))),
         )?);
         root.extend(two_levels(
             &repo,
-            UNITS,
+            UNITS_FOLDER,
             folders
                 .iter()
                 .map(|(unit, folder)| (unit, entry(unit.name(), EntryKind::Tree, folder.tree))),
@@ -126,7 +127,7 @@ impl Writer<'_> {
         let record = next.record.as_ref().ok_or(StateError::NoRecord)?;
         let (_, text) = layout::release_file(record);
         let oid = self.repo.write_blob(text).map_err(StateError::Write)?.detach();
-        Ok(entry(RELEASE, EntryKind::Blob, oid))
+        Ok(entry(RELEASE_FILE, EntryKind::Blob, oid))
     }
 
     fn unit(&mut self, unit: &UnitKey, placement: &UnitPlacement) -> Result<(ObjectId, UnitFolder), StateError> {
