@@ -2,12 +2,13 @@
 //!
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
-//! `vectors` are Clusternet's answers beside ours.
+//! `examples` and `vectors` are Clusternet's, beside what we make of them.
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
 
 mod architecture;
 mod bench;
+mod examples;
 mod inputs;
 mod real;
 mod vectors;
