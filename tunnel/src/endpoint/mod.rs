@@ -3,6 +3,33 @@
 //! A tunnel comes in four parts that usually go to different tasks: who the [`peer`](Tunnel::peer) is, an
 //! [`Opener`] for streams of ours, [`Incoming`] for the peer's, and the [`Session`] that keeps it alive.
 //! Which of several tunnels of a cluster counts, and when to dial again, is the caller's matter.
+//!
+//! ```no_run
+//! # use std::{sync::Arc, time::Duration};
+//! # use flotilla_tunnel as tunnel;
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (hub_key, agent_key) = (Arc::new(tunnel::SecretKey::generate()?), Arc::new(tunnel::SecretKey::generate()?));
+//! # let (pins, registered, epoch) = (vec![hub_key.public()], agent_key.public(), 1);
+//! // The hub: one task per accepted connection.
+//! let keys = move |cluster: &str| (cluster == "north").then(|| vec![registered]);
+//! let options = tunnel::AcceptOptions::new(hub_key, Arc::new(keys))?;
+//! let (socket, _) = tokio::net::TcpListener::bind("0.0.0.0:8443").await?.accept().await?;
+//! let hub = tunnel::accept(socket, &options).await?;
+//! let stream = hub.opener.open(tunnel::TargetClass::Deliver, "", Duration::from_secs(5)).await?;
+//!
+//! // The agent: one task per stream.
+//! let options = tunnel::ConnectOptions::new("wss://hub:8443", pins, "north", agent_key, epoch);
+//! let mut agent = tunnel::connect(&options).await?;
+//! while let Some(wish) = agent.incoming.next().await {
+//!     match wish.open.class {
+//!         tunnel::TargetClass::Deliver => drop(wish.responder.accept()?),
+//!         _ => wish.responder.refuse(tunnel::OpenCode::NotAllowed, "only deliveries are taken here"),
+//!     }
+//! }
+//! # drop(stream);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod accept;
 pub mod connect;

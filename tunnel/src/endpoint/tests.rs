@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -395,4 +396,72 @@ async fn streams_opened_and_dropped_leave_nothing_behind() {
     let last = stream(&hub, &mut agent.incoming).await;
     assert_eq!((hub.session.streams(), agent.session.streams()), (1, 1));
     drop(last);
+}
+
+/// Answers every stream with its own bytes until the tunnel ends.
+async fn echo(mut incoming: Incoming) {
+    while let Some(wish) = incoming.next().await {
+        let Ok(stream) = wish.responder.accept() else { continue };
+        tokio::spawn(async move {
+            let (mut reader, mut writer) = stream.into_split();
+            let copied = tokio::io::copy(&mut reader, &mut writer).await;
+            if copied.is_ok() {
+                let _ = writer.shutdown().await;
+            }
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_hundred_streams_at_once_keep_their_bytes_apart() {
+    let (hub, agent) = Pair::tunnels().await;
+    let echoing = tokio::spawn(echo(agent.incoming));
+    let one = |number: usize| {
+        let opener = hub.opener.clone();
+        async move {
+            let stream = opener.open(TargetClass::Deliver, "", SOON).await.expect("granted");
+            let (mut reader, mut writer) = stream.into_split();
+            let sent = pattern(number * number * 7 % 90_001 + 1, number as u8);
+            let writing = async {
+                for piece in sent.chunks(number * 13 % 4_000 + 1) {
+                    writer.write_all(piece).await.expect("the tunnel lives");
+                }
+                writer.shutdown().await.expect("the tunnel lives");
+            };
+            let mut read = Vec::new();
+            let (_, all) = tokio::join!(writing, reader.read_to_end(&mut read));
+            all.expect("the tunnel lives");
+            assert!(read == sent, "stream {number} got its own bytes, all and in order");
+        }
+    };
+    let all = futures_util::stream::iter(0..300).for_each_concurrent(64, one);
+    timeout(SOON, all).await.expect("nothing hangs");
+    hub.session.close(GoAway::new(GoAwayReason::Shutdown, ""));
+    timeout(SOON, echoing)
+        .await
+        .expect("the tunnel ends")
+        .expect("no panic");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tunnels_cut_under_load_make_room_for_the_next_at_once() {
+    let pair = Pair::new().await;
+    for _ in 0..10 {
+        let (hub, agent) = pair.meet().await;
+        let (hub, agent) = (hub.expect("hub accepts"), agent.expect("agent connects"));
+        let echoing = tokio::spawn(echo(agent.incoming));
+        let mut stream = hub.opener.open(TargetClass::Deliver, "", SOON).await.expect("granted");
+        let load = tokio::spawn(async move {
+            // Nobody reads what comes back, so that both directions are full when the cut comes.
+            while stream.write_all(&[0; 65_536]).await.is_ok() {}
+        });
+        tokio::task::yield_now().await;
+        drop(hub.session);
+        let ended = async { tokio::join!(load, echoing, agent.session.closed()) };
+        timeout(SOON, ended)
+            .await
+            .expect("nobody waits for a tunnel that is gone")
+            .0
+            .expect("no panic");
+    }
 }
