@@ -5,6 +5,10 @@
 
 use std::time::Duration;
 
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::frame::{GoAway, GoAwayReason};
+
 /// Range of the first wait after a tunnel that had lived well.
 pub const FIRST_RETRY_MAX: Duration = Duration::from_secs(2);
 /// No wait is drawn from a longer range: people who fixed the network will not wait five minutes.
@@ -21,7 +25,8 @@ pub enum Outcome {
     Failed,
     /// A tunnel came about and lived this long.
     Lived(Duration),
-    /// The hub refused our identity.
+    /// The hub refused our identity, or another agent with our identity took our place: two of them would
+    /// take it from each other every other second.
     Refused,
     /// The hub named a range in its GOAWAY; it overrides the schedule.
     Told {
@@ -30,6 +35,21 @@ pub enum Outcome {
         /// Latest.
         max: Duration,
     },
+}
+
+impl Outcome {
+    /// What a GOAWAY says about the next attempt, if it says anything.
+    #[must_use]
+    pub fn told_by(away: &GoAway) -> Option<Self> {
+        match away.reason {
+            GoAwayReason::IdentityRefused | GoAwayReason::Revoked | GoAwayReason::Replaced => Some(Self::Refused),
+            GoAwayReason::Shutdown
+            | GoAwayReason::Drain
+            | GoAwayReason::ProtocolError
+            | GoAwayReason::Version
+            | GoAwayReason::Overload => away.retry().map(|(min, max)| Self::Told { min, max }),
+        }
+    }
 }
 
 /// How many attempts failed in a row.
@@ -68,6 +88,16 @@ impl Backoff {
             },
             range.mul_f64(random),
         )
+    }
+}
+
+/// A number in `0.0..1.0` for [`Backoff::after`], from the system's generator; 0.5 should that fail.
+#[must_use]
+pub fn random() -> f64 {
+    let mut bytes = [0; 4];
+    match SystemRandom::new().fill(&mut bytes) {
+        Ok(()) => f64::from(u32::from_be_bytes(bytes)) / (f64::from(u32::MAX) + 1.0),
+        Err(_) => 0.5,
     }
 }
 
@@ -121,5 +151,37 @@ mod tests {
             let (_, wait) = Backoff { failures: 3 }.after(Outcome::Failed, random);
             assert!(wait <= Duration::from_secs(4), "half of the range at most");
         }
+    }
+
+    #[test]
+    fn a_goaway_decides_when_to_dial_again_only_where_it_says_so() {
+        let (min, max) = (Duration::from_secs(1), Duration::from_secs(3));
+        let told = |reason| Outcome::told_by(&GoAway::new(reason, "").with_retry(min, max));
+        let silent = |reason| Outcome::told_by(&GoAway::new(reason, ""));
+        for reason in [
+            GoAwayReason::IdentityRefused,
+            GoAwayReason::Revoked,
+            GoAwayReason::Replaced,
+        ] {
+            assert_eq!(
+                (told(reason), silent(reason)),
+                (Some(Outcome::Refused), Some(Outcome::Refused)),
+                "{reason}"
+            );
+        }
+        for reason in [GoAwayReason::Shutdown, GoAwayReason::Drain, GoAwayReason::Overload] {
+            assert_eq!(
+                (told(reason), silent(reason)),
+                (Some(Outcome::Told { min, max }), None),
+                "{reason}"
+            );
+        }
+    }
+
+    #[test]
+    fn random_numbers_lie_in_their_range_and_differ() {
+        let drawn = [(); 8].map(|()| random());
+        assert!(drawn.iter().all(|number| (0.0..1.0).contains(number)), "{drawn:?}");
+        assert!(drawn.iter().any(|number| *number != drawn[0]), "{drawn:?}");
     }
 }

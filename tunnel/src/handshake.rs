@@ -12,12 +12,12 @@ mod tests;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{SinkExt as _, StreamExt as _};
-use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{self, Message};
 
+use crate::backoff::random;
 use crate::endpoint::PeerInfo;
 use crate::frame::{Auth, Frame, FrameError, GoAway, GoAwayReason, Hello, Kind, ProtocolRange, decode, encode};
 use crate::identity::{KeyError, Proof, PublicKey, Role, SecretKey, fresh_nonce};
@@ -248,7 +248,7 @@ fn agree(role: Role, theirs: Hello, key: PublicKey) -> Agreed {
         window_in: WINDOW_BYTES,
         window_out: theirs.initial_window,
         streams_max: STREAMS_MAX.min(theirs.max_streams as usize),
-        ping_jitter: random_fraction(),
+        ping_jitter: random(),
     };
     let peer = PeerInfo {
         cluster: theirs.cluster,
@@ -259,13 +259,6 @@ fn agree(role: Role, theirs: Hello, key: PublicKey) -> Agreed {
         endpoints: theirs.endpoints,
     };
     Agreed { terms, peer }
-}
-
-/// Only spreads pings; without randomness they are merely not spread.
-fn random_fraction() -> f64 {
-    let mut byte = [128];
-    let _ = SystemRandom::new().fill(&mut byte);
-    f64::from(byte[0]) / 255.0
 }
 
 async fn send<S: AsyncRead + AsyncWrite + Unpin>(

@@ -13,6 +13,7 @@ use futures_util::task::AtomicWaker;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::backoff::Outcome;
 use crate::frame::{GoAway, Open, OpenCode, Reset};
 use crate::limits::PENDING_OPENS_MAX;
 use crate::mux::{Death, Event, Mux, Terms, Violation};
@@ -38,6 +39,17 @@ pub enum CloseReason {
     /// The task that drives the tunnel ended before its time, as at the end of a runtime.
     #[error("driver ended")]
     Aborted,
+}
+
+impl CloseReason {
+    /// What this means for the next attempt, after a tunnel that lived for `life`.
+    #[must_use]
+    pub fn outcome(&self, life: Duration) -> Outcome {
+        match self {
+            Self::Peer(Some(away)) => Outcome::told_by(away).unwrap_or(Outcome::Lived(life)),
+            _ => Outcome::Lived(life),
+        }
+    }
 }
 
 /// Which side of a stream waits.

@@ -15,7 +15,6 @@ use super::accept::PATH;
 use super::{Tunnel, start};
 use crate::backoff::Outcome;
 use crate::driver::{tune, websocket_config};
-use crate::frame::GoAwayReason;
 use crate::handshake::{HandshakeError, Introduction, as_agent};
 use crate::identity::{PublicKey, SecretKey};
 use crate::limits::{CLUSTER_NAME_BYTES_MAX, HANDSHAKE_TIMEOUT, STEP_TIMEOUT};
@@ -110,14 +109,9 @@ impl ConnectError {
     /// What this means for the next attempt.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
-        let Self::Handshake(HandshakeError::Refused(away)) = self else {
-            return Outcome::Failed;
-        };
-        match away.reason {
-            GoAwayReason::IdentityRefused | GoAwayReason::Revoked => Outcome::Refused,
-            _ => away
-                .retry()
-                .map_or(Outcome::Failed, |(min, max)| Outcome::Told { min, max }),
+        match self {
+            Self::Handshake(HandshakeError::Refused(away)) => Outcome::told_by(away).unwrap_or(Outcome::Failed),
+            _ => Outcome::Failed,
         }
     }
 }
