@@ -16,6 +16,39 @@ fn no_test_is_switched_off_and_none_expects_a_panic() {
     }
 }
 
+/// Limits are constants with a reason each, in one file per crate, and no queue or body is without one.
+#[test]
+fn everything_has_a_limit() {
+    for member in ["render", "tunnel", "reconciler"] {
+        let path = format!("{member}/src/limits.rs");
+        let text = sources::read(&path);
+        let lines: Vec<_> = text.lines().collect();
+        let constants: Vec<_> = lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.contains("const "))
+            .collect();
+        assert!(!constants.is_empty(), "{path} holds the limits of {member}");
+        for (at, line) in constants {
+            let documented = at > 0 && lines[at - 1].trim_start().starts_with("///");
+            assert!(documented, "{path}: `{}` says why it is that much", line.trim());
+        }
+    }
+    for (path, text) in shipped_by_all() {
+        for unbounded in [
+            "unbounded_channel",
+            "unbounded_send",
+            "mpsc::channel()",
+            "usize::MAX).await",
+        ] {
+            assert!(
+                !text.contains(unbounded),
+                "{path} names {unbounded}, which has no limit"
+            );
+        }
+    }
+}
+
 /// What every crate but the tests ships.
 pub(super) fn shipped_by_all() -> Vec<(String, String)> {
     let crates = workspace::CRATES

@@ -11,4 +11,5 @@ mod names;
 mod papers;
 mod sources;
 mod test_names;
+mod walk;
 mod workspace;

@@ -1,5 +1,7 @@
-//! Reads a revision: its files go in, clusters, units with their Bases and overrides come out, and what is
-//! wrong with them as findings. The next room is [`crate::schedule`].
+//! Room 2, load: what a revision says. Next room: `render::schedule`.
+//!
+//! Its files go in; clusters, units with their Bases and overrides come out, and what is wrong with them as
+//! findings.
 //!
 //! Nothing fails here. A file that cannot be read is named in [`Fleet::unreadable`]; the shell looks up
 //! what it said before and loads again, with that as [`Previous`]. What a unit with errors keeps, which
