@@ -13,12 +13,13 @@ pub const APPLY_CONCURRENCY: usize = 8;
 /// One request to an API server, watches aside.
 pub const API_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a new CustomResourceDefinition may take until it is established.
-pub const CRD_ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a pass waits for a new CustomResourceDefinition to be established, which takes tens of
+/// milliseconds. Beyond it the other objects go on, and its custom resources follow in a later pass.
+pub const CRD_ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Entries of one inventory shard: at about 200 bytes each, a shard stays below 600 KiB, less than half of
-/// what etcd takes.
-pub const INVENTORY_SHARD_ENTRIES_MAX: usize = 3_000;
+/// Entries of one inventory shard: at about 280 bytes each, a shard is some 280 KiB. etcd would take five
+/// times that, but a shard is written whole whenever one of its entries changes.
+pub const INVENTORY_SHARD_ENTRIES_MAX: usize = 1_000;
 
 /// Objects named one by one in a unit's result; the rest is counted.
 pub const WORST_OBJECTS_MAX: usize = 5;
@@ -31,6 +32,32 @@ pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 
 /// How often the holder renews it.
 pub const LEASE_RENEW: Duration = Duration::from_secs(5);
+
+/// How often somebody who waits for the lease looks whether it is free.
+pub const LEASE_RETRY: Duration = Duration::from_secs(2);
+
+/// How long giving the lease back may take at shutdown; a successor otherwise waits LEASE_DURATION.
+pub const LEASE_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Opening a connection to an API server.
+pub const API_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The first wait after a pass that left something undone, and the longest one.
+pub const APPLY_RETRY_FIRST: Duration = Duration::from_millis(500);
+/// See [`APPLY_RETRY_FIRST`].
+pub const APPLY_RETRY_MAX: Duration = Duration::from_secs(30);
+
+/// How long a stage waits for an answer while nothing else moves; then the next stage begins, so that one
+/// hanging webhook does not hold up a whole cluster.
+pub const STAGE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The first wait before an object that is not Current is looked at again, and the longest one.
+pub const LOOK_FIRST: Duration = Duration::from_millis(500);
+/// See [`LOOK_FIRST`].
+pub const LOOK_MAX: Duration = Duration::from_secs(10);
+
+/// Objects of one list request.
+pub const LIST_PAGE_OBJECTS: u32 = 500;
 
 /// How long a whole unchanged delivery rests before its objects are looked at again. Watching every
 /// object comes with drift correction; until then this bounds how long a change by hand lasts.

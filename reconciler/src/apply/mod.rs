@@ -1,8 +1,33 @@
-//! The applier: what a cluster should have goes in, API requests and a report come out. One runs per
-//! cluster, at its agent or at the hub.
+//! The applier: what a cluster should have, applied. Next room: the hub's `observe`, through the report.
+//!
+//! In: a [`Desired`] state, the newest of which counts. Out: API requests, and an [`ApplyReport`].
+//! One runs per cluster, at its agent or at the hub. Reading order: [`run`] (`applier`, the loop) →
+//! `lease` (one per cluster) → `session` (what it knows while it holds the lease) → `pass` (one walk
+//! through `order`'s stages: `verify` what is there, send what differs) → `removal` (by the proof of
+//! `prune` and `inventory`) → `look` and `health` → `status` (the report).
 //!
 //! Journals, tunnels and envelopes are deliberately not here: whoever runs an applier hands it a
-//! [`Desired`] that was believed already.
+//! [`Desired`] that was believed already. Nothing is forced here, and nothing is removed without proof.
+
+mod applier;
+mod backoff;
+mod client;
+mod discovery;
+mod health;
+mod inventory;
+mod lease;
+mod look;
+mod message;
+mod object;
+mod order;
+mod pass;
+mod prune;
+mod removal;
+mod request;
+mod send;
+mod session;
+mod status;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +36,15 @@ use render::describe::Description;
 use render::{ObjectKey, UnitKey};
 
 use crate::wire::Held;
+
+pub use applier::{ApplierOptions, ApplyError, run};
+pub use client::{ClientError, client_from_kubeconfig, client_in_cluster};
+pub use status::ApplyReport;
+
+/// The field manager of everything that is applied, and what proves that an object is ours. Under another
+/// name every object would conflict with itself, nothing could be removed any more, and fields taken out
+/// of manifests would stay in clusters for ever: it never changes.
+pub const FIELD_MANAGER: &str = "flotilla";
 
 /// The complete list of what a cluster should have.
 #[derive(Clone, Debug)]

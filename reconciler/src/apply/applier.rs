@@ -1,0 +1,274 @@
+//! The loop: wait for the lease, then keep the cluster as the newest desired state says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use render::ClusterName;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span, warn};
+
+use super::Desired;
+use super::backoff::Backoff;
+use super::lease::{self, LeaseState};
+use super::pass::PassEnd;
+use super::session::{Interrupt, Session, SessionError};
+use super::status::ApplyReport;
+use crate::limits::{APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, RESYNC};
+
+/// What an applier is told once.
+#[derive(Clone, Debug)]
+pub struct ApplierOptions {
+    /// Which cluster it is, for logs.
+    pub cluster: ClusterName,
+    /// Its identity in the lease. Two processes with one identity are taken for one: it must differ
+    /// between processes, or whoever starts them must see to it that only one runs.
+    pub holder: String,
+    /// The namespace of lease and inventory; default `flotilla-system`. Another one makes another
+    /// applier, which knows nothing of the first.
+    pub namespace: String,
+    /// How long unchanged objects rest before they are compared again. Shorter finds changes by hand
+    /// sooner and costs a list request per kind and namespace each time.
+    pub resync: Duration,
+}
+
+/// The applier as a whole ended without being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Nobody renews the lease any more.
+    #[error("the task that holds the applier lease ended")]
+    Lease(#[source] tokio::task::JoinError),
+}
+
+impl ApplierOptions {
+    /// The usual choices.
+    pub fn new(cluster: ClusterName, holder: String) -> Self {
+        Self {
+            cluster,
+            holder,
+            namespace: "flotilla-system".to_owned(),
+            resync: RESYNC,
+        }
+    }
+}
+
+/// Keeps a cluster as `desired` says until `shutdown`, and says in `report` how that fares. Only the newest
+/// desired state counts; while there is none, nothing is touched. An API server that fails is waited for.
+pub async fn run(
+    client: Client,
+    options: ApplierOptions,
+    desired: watch::Receiver<Option<Arc<Desired>>>,
+    report: watch::Sender<ApplyReport>,
+    shutdown: CancellationToken,
+) -> Result<(), ApplyError> {
+    let (lease_sender, lease) = watch::channel(LeaseState::Asking);
+    let stop = CancellationToken::new();
+    let _stopped_when_dropped = stop.clone().drop_guard();
+    let keeping = lease::keep(client.clone(), options.clone(), lease_sender, stop.clone());
+    let mut keeper = tokio::spawn(keeping.instrument(info_span!("lease")));
+    let interrupt = Interrupt {
+        desired,
+        lease,
+        shutdown,
+    };
+    let mut applier = Applier::new(client, options, interrupt, report);
+    let ended = tokio::select! {
+        biased;
+        () = applier.enforce() => None,
+        ended = &mut keeper => Some(ended),
+    };
+    if let Some(ended) = ended {
+        return ended.map_err(ApplyError::Lease);
+    }
+    stop.cancel();
+    // Longer than giving the lease back may take: past it, the task is left to end by itself.
+    drop(tokio::time::timeout(LEASE_RELEASE_TIMEOUT * 2, keeper).await);
+    Ok(())
+}
+
+struct Applier {
+    client: Client,
+    options: ApplierOptions,
+    interrupt: Interrupt,
+    report: watch::Sender<ApplyReport>,
+    /// What is known of the cluster; only while the lease is held.
+    session: Option<Session>,
+    backoff: Backoff,
+    /// When the next pass is due, unless a new desired state comes first.
+    pass_due: Option<Instant>,
+    /// When unchanged objects are compared again.
+    resync_due: Instant,
+    /// Until then, a failing API server is left alone.
+    retry_at: Option<Instant>,
+}
+
+impl Applier {
+    fn new(client: Client, options: ApplierOptions, interrupt: Interrupt, report: watch::Sender<ApplyReport>) -> Self {
+        Self {
+            resync_due: Instant::now() + options.resync,
+            client,
+            options,
+            interrupt,
+            report,
+            session: None,
+            backoff: Backoff::new(APPLY_RETRY_FIRST, APPLY_RETRY_MAX),
+            pass_due: None,
+            retry_at: None,
+        }
+    }
+
+    async fn enforce(&mut self) {
+        while !self.interrupt.shutdown.is_cancelled() {
+            let lease = self.interrupt.lease.borrow_and_update().clone();
+            if lease.is_held() {
+                self.turn().await;
+            } else {
+                // What was known may be changed by another applier meanwhile.
+                self.session = None;
+                self.tell_trouble(words(&lease));
+                self.rest(None).await;
+            }
+        }
+    }
+
+    /// Does the most urgent thing, or waits for one.
+    async fn turn(&mut self) {
+        let now = Instant::now();
+        if let Some(at) = self.retry_at
+            && now < at
+        {
+            return self.rest(Some(at)).await;
+        }
+        let outcome = match &mut self.session {
+            None => self.begin().await,
+            Some(session) => {
+                let is_new = self.interrupt.desired.has_changed().unwrap_or(false);
+                if now >= self.resync_due {
+                    session.distrust();
+                    self.resync_due = now + self.options.resync;
+                    self.pass_due = Some(now);
+                }
+                if is_new || self.pass_due.is_some_and(|due| now >= due) {
+                    self.pass(is_new).await
+                } else if session.looks.due(now) {
+                    let gone = session.look().await;
+                    gone.map(|gone| self.looked(gone))
+                } else {
+                    let next = [self.pass_due, session.looks.next(), Some(self.resync_due)];
+                    return self.rest(next.into_iter().flatten().min()).await;
+                }
+            }
+        };
+        match outcome {
+            Ok(()) => self.retry_at = None,
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Learns what is known of the cluster.
+    async fn begin(&mut self) -> Result<(), SessionError> {
+        self.session = Some(Session::begin(self.client.clone(), &self.options).await?);
+        self.pass_due = Some(Instant::now());
+        self.resync_due = Instant::now() + self.options.resync;
+        Ok(())
+    }
+
+    async fn pass(&mut self, is_new: bool) -> Result<(), SessionError> {
+        let desired = self.interrupt.desired.borrow_and_update().clone();
+        let (Some(desired), Some(session)) = (desired, &mut self.session) else {
+            self.pass_due = None;
+            return Ok(());
+        };
+        if is_new {
+            self.backoff.reset();
+        }
+        let start = Instant::now();
+        let end = session.pass(&desired, &self.interrupt, &self.report).await?;
+        self.pass_due = match end {
+            PassEnd::Settled => {
+                self.backoff.reset();
+                None
+            }
+            PassEnd::Unsettled => Some(Instant::now() + self.backoff.wait()),
+            PassEnd::Interrupted => Some(Instant::now()),
+        };
+        let elapsed_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (cluster, sequence) = (&self.options.cluster, desired.held.sequence);
+        if is_new && end != PassEnd::Interrupted {
+            info!(%cluster, sequence, elapsed_ms, "Applied delivery.");
+        }
+        Ok(())
+    }
+
+    fn looked(&mut self, gone: bool) {
+        if gone {
+            self.pass_due = Some(Instant::now());
+        }
+        if let Some(session) = &self.session {
+            session.publish(&self.report);
+        }
+    }
+
+    fn failed(&mut self, cause: &SessionError) {
+        let error = super::request::line(cause);
+        warn!(cluster = %self.options.cluster, error, "Failed to apply.");
+        self.retry_at = Some(Instant::now() + self.backoff.wait());
+        self.pass_due = Some(Instant::now());
+        if matches!(cause, SessionError::Inventory(_)) {
+            // Another may have written it: it is read again.
+            self.session = None;
+        }
+        if let Some(session) = &self.session {
+            session.publish(&self.report);
+        }
+        self.tell_trouble(super::message::shorten(&error));
+    }
+
+    fn tell_trouble(&self, trouble: String) {
+        self.report.send_if_modified(|report| {
+            let changed = report.trouble != trouble;
+            report.trouble = trouble;
+            changed
+        });
+    }
+
+    /// Waits until something may have changed.
+    async fn rest(&mut self, until: Option<Instant>) {
+        // While the API server is left alone, a newer desired state is no reason to ask it.
+        let listens = self.retry_at.is_none() && self.session.is_some();
+        let Interrupt {
+            desired,
+            lease,
+            shutdown,
+        } = &mut self.interrupt;
+        // A copy, since whoever sees a change marks it as seen, and that is the pass's to do.
+        let mut probe = desired.clone();
+        let listens = listens && probe.has_changed().is_ok();
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => {}
+            // Its sender lives as long as this task.
+            _ = lease.changed() => {}
+            _ = probe.changed(), if listens => {}
+            () = sleep_until(until) => {}
+        }
+    }
+}
+
+async fn sleep_until(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn words(lease: &LeaseState) -> String {
+    match lease {
+        LeaseState::Asking => "the applier lease was not taken yet".to_owned(),
+        LeaseState::Waiting { holder } => format!("another applier holds the lease: {holder}"),
+        LeaseState::Trouble(trouble) => super::message::shorten(&format!("no applier lease: {trouble}")),
+        LeaseState::Held { .. } => "the applier lease could not be renewed in time".to_owned(),
+    }
+}

@@ -1,0 +1,74 @@
+//! Clients of API servers: by kubeconfig, and from inside a cluster.
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use crate::limits::{API_CONNECT_TIMEOUT, API_REQUEST_TIMEOUT};
+
+/// A client that could not be made. Causes name files and fields, never what a kubeconfig holds.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The kubeconfig could not be read.
+    #[error("failed to read kubeconfig {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<kube::config::KubeconfigError>,
+    },
+    /// The kubeconfig does not describe that context.
+    #[error("failed to use context {context:?} of kubeconfig {}", path.display())]
+    Context {
+        /// The file.
+        path: PathBuf,
+        /// The context; empty for the file's current one.
+        context: String,
+        /// Why.
+        #[source]
+        source: Box<kube::config::KubeconfigError>,
+    },
+    /// This process does not run inside a cluster.
+    #[error("failed to read the service account of this pod")]
+    InCluster(#[source] Box<kube::config::InClusterError>),
+    /// The configuration cannot be used.
+    #[error("failed to make a client for the API server")]
+    Build(#[source] Box<kube::Error>),
+}
+
+/// A client for a context of a kubeconfig; `None` is the file's current context.
+pub async fn client_from_kubeconfig(path: &Path, context: Option<&str>) -> Result<Client, ClientError> {
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|source| ClientError::Read {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|source| ClientError::Context {
+            path: path.to_owned(),
+            context: context.unwrap_or_default().to_owned(),
+            source: Box::new(source),
+        })?;
+    client(config)
+}
+
+/// A client from inside a cluster, by the pod's service account.
+pub fn client_in_cluster() -> Result<Client, ClientError> {
+    client(Config::incluster().map_err(|source| ClientError::InCluster(Box::new(source)))?)
+}
+
+fn client(mut config: Config) -> Result<Client, ClientError> {
+    config.connect_timeout = Some(API_CONNECT_TIMEOUT);
+    // Reading has no timeout of its own: it would end watches. Requests are bounded where they are made.
+    config.read_timeout = None;
+    config.write_timeout = Some(API_REQUEST_TIMEOUT);
+    // One refusal for being busy (429) is not the end of a pass: kube's policy waits as the server says.
+    config.default_retry = true;
+    Client::try_from(config).map_err(|source| ClientError::Build(Box::new(source)))
+}

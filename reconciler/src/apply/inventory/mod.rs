@@ -1,0 +1,31 @@
+//! What the applier applied in a cluster: object → unit, UID and what was applied; kept in ConfigMaps of
+//! that cluster. It is the only ground on which something is removed.
+//!
+//! An entry without UID is written before an object is first applied, so that no crash leaves an object
+//! that nobody remembers. What may be removed is deliberately not decided here.
+
+mod codec;
+mod store;
+
+use render::UnitKey;
+
+pub(super) use store::{Inventory, InventoryError};
+
+/// What is remembered of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The unit it came with.
+    pub unit: UnitKey,
+    /// The API version it was applied as.
+    pub api_version: String,
+    /// Its UID; `None` while it is only intended.
+    pub uid: Option<String>,
+    /// Short digest of what was sent.
+    pub applied: Option<String>,
+    /// Its resource version after that. While it is the same, the object is.
+    pub resource_version: Option<String>,
+    /// Lineage of the delivery that brought it, shortened.
+    pub lineage: String,
+    /// Sequence of the delivery that brought it.
+    pub sequence: u64,
+}

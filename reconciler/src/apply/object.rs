@@ -1,0 +1,182 @@
+//! One object of a delivery: who it is, and what is sent to the API server for it.
+
+use render::describe::{Content, is_chart};
+use render::{Digest, ObjectKey, UnitKey};
+use serde_json::{Map, Value};
+
+use super::order::{self, Stage};
+use crate::wire::ObjectState;
+
+/// Annotation on every object: the unit that it came with, so that people see where it is from. It is
+/// for them; nothing is removed because of it.
+pub(super) const ANNOTATION_UNIT: &str = "fleet.flotilla.dev/unit";
+
+/// What the API server keeps by itself and refuses, or takes as a precondition, when it is sent.
+const SERVER_FIELDS: [&str; 5] = ["managedFields", "resourceVersion", "uid", "generation", "selfLink"];
+
+/// Who an object is, as its manifest says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// Its key; the namespace is empty where the manifest names none.
+    pub key: ObjectKey,
+    /// Its API version.
+    pub api_version: String,
+    /// When it is applied.
+    pub stage: Stage,
+}
+
+/// A content that cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unfit {
+    /// As far as it is known.
+    pub key: ObjectKey,
+    /// Unsupported or Failed.
+    pub state: ObjectState,
+    /// Why.
+    pub message: String,
+}
+
+/// Reads who an object is.
+pub(super) fn identify(content: &Content) -> Result<Identity, Box<Unfit>> {
+    let object = match content {
+        Content::Plain { object } => object,
+        Content::Encrypted { key, .. } => {
+            return Err(Box::new(Unfit {
+                key: key.clone(),
+                state: ObjectState::Unsupported,
+                message: "this version does not decrypt documents".to_owned(),
+            }));
+        }
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let api_version = text(&object["apiVersion"]);
+    let metadata = &object["metadata"];
+    let key = ObjectKey::new(
+        &api_version,
+        &text(&object["kind"]),
+        &text(&metadata["namespace"]),
+        &text(&metadata["name"]),
+    );
+    let unfit = |state, message: &str| {
+        Box::new(Unfit {
+            key: key.clone(),
+            state,
+            message: message.to_owned(),
+        })
+    };
+    if api_version.is_empty() || key.kind.is_empty() {
+        return Err(unfit(ObjectState::Failed, "it has no apiVersion or no kind"));
+    }
+    if key.name.is_empty() {
+        return Err(unfit(
+            ObjectState::Failed,
+            "it has no name, and generated names cannot be kept in step",
+        ));
+    }
+    if is_chart(&key) {
+        return Err(unfit(ObjectState::Unsupported, "this version does not deliver charts"));
+    }
+    Ok(Identity {
+        stage: order::stage(&key),
+        key,
+        api_version,
+    })
+}
+
+/// What is sent for an object: as delivered, with its namespace and the annotation of its unit.
+pub(super) fn sent(object: &Value, unit: &UnitKey, namespace: &str) -> Value {
+    let mut object = object.clone();
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return object;
+    };
+    for field in SERVER_FIELDS {
+        metadata.remove(field);
+    }
+    if !namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    }
+    let annotations = metadata.entry("annotations").or_insert_with(|| Map::new().into());
+    if !annotations.is_object() {
+        *annotations = Map::new().into();
+    }
+    annotations[ANNOTATION_UNIT] = unit.to_string().into();
+    object
+}
+
+/// A digest of what is sent, short enough for an inventory of thousands.
+pub(super) fn digest(sent: &Value) -> String {
+    Digest::of_value(sent).short(32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn plain(object: Value) -> Content {
+        Content::Plain {
+            object: Arc::new(object),
+        }
+    }
+
+    fn unit() -> UnitKey {
+        UnitKey::new("shop", "web").expect("a valid unit")
+    }
+
+    #[track_caller]
+    fn check_unfit(content: &Content, state: ObjectState) {
+        assert_eq!(identify(content).expect_err("it cannot be sent").state, state);
+    }
+
+    #[test]
+    fn charts_and_encrypted_documents_are_never_sent() {
+        for group in ["apps.clusternet.io", "fleet.flotilla.dev"] {
+            let chart =
+                json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "HelmChart", "metadata": {"name": "x"}});
+            check_unfit(&plain(chart), ObjectState::Unsupported);
+        }
+        let encrypted = Content::Encrypted {
+            key: ObjectKey::new("v1", "Secret", "shop", "db"),
+            original: "sops: {}".into(),
+            overrides: Vec::new(),
+        };
+        check_unfit(&encrypted, ObjectState::Unsupported);
+        // Somebody else's kind of that name is an object like any other.
+        let other = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart", "metadata": {"name": "x"}});
+        assert!(identify(&plain(other)).is_ok());
+    }
+
+    #[test]
+    fn an_object_needs_a_name_and_a_kind() {
+        check_unfit(
+            &plain(json!({"apiVersion": "v1", "metadata": {"name": "x"}})),
+            ObjectState::Failed,
+        );
+        check_unfit(
+            &plain(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "x-"}})),
+            ObjectState::Failed,
+        );
+        check_unfit(&plain(json!([])), ObjectState::Failed);
+    }
+
+    #[test]
+    fn what_is_sent_names_its_unit_and_nothing_of_the_servers_own() {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5},
+            "metadata": {"name": "web", "uid": "u", "resourceVersion": "7", "managedFields": [], "annotations": null}});
+        let expected = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5},
+            "metadata": {"name": "web", "namespace": "default", "annotations": {ANNOTATION_UNIT: "shop/web"}}});
+        assert_eq!(sent(&object, &unit(), "default"), expected);
+    }
+
+    #[test]
+    fn the_digest_changes_with_the_unit() {
+        let object = json!({"metadata": {"name": "web"}, "spec": {}});
+        let digest = |unit: &UnitKey| digest(&sent(&object, unit, "default"));
+        let other = UnitKey::new("shop", "other").expect("a valid unit");
+        assert_eq!(digest(&unit()), digest(&unit()));
+        assert_ne!(digest(&unit()), digest(&other));
+    }
+}

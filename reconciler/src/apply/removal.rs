@@ -1,0 +1,265 @@
+//! Removes what the delivery lacks, in reverse order of stages, each object by its own proof.
+//!
+//! Within a unit, a stage waits until what was applied after it is gone: a finalizer of a custom resource
+//! needs the controller that is removed after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::{StreamExt, stream};
+use kube::Client;
+use kube::api::{DeleteParams, Preconditions};
+use render::{ObjectKey, UnitKey};
+use tracing::info;
+
+use super::discovery::Kinds;
+use super::inventory::Entry;
+use super::message;
+use super::order::{Stage, stage};
+use super::pass::Brought;
+use super::prune::{self, Decision, Evidence, Live, Proof};
+use super::request::{RequestError, bounded};
+use super::session::{Interrupt, Session, SessionError};
+use super::status::Removal;
+use crate::limits::APPLY_CONCURRENCY;
+use crate::wire::ObjectState;
+
+/// What came of one object.
+enum Step {
+    Forget,
+    Confirm(String),
+    Removing(String),
+    Keep(String),
+}
+
+impl Session {
+    /// Removes what the delivery lacks, as far as the proofs go.
+    pub(super) async fn remove_unwanted(
+        &mut self,
+        brought: &Brought,
+        interrupt: &Interrupt,
+    ) -> Result<(), SessionError> {
+        self.removals.clear();
+        let wanted = self.wanted();
+        let entries = self.inventory.iter().filter(|(key, _)| !wanted.contains(*key));
+        let mut unwanted: BTreeMap<ObjectKey, Entry> =
+            entries.map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        while !unwanted.is_empty() && !interrupt.is_raised() {
+            let wave = wave(&unwanted);
+            let mut blocked = BTreeSet::new();
+            for (key, entry, step) in self.steps(&wave, &unwanted, brought).await? {
+                unwanted.remove(&key);
+                if let Step::Removing(_) = step {
+                    blocked.insert(entry.unit.clone());
+                }
+                self.take_step(key, entry, step);
+            }
+            self.hold(&mut unwanted, &blocked);
+        }
+        Ok(())
+    }
+
+    /// What is applied before something that is not gone yet waits for it.
+    fn hold(&mut self, unwanted: &mut BTreeMap<ObjectKey, Entry>, blocked: &BTreeSet<UnitKey>) {
+        for (key, entry) in unwanted.extract_if(.., |_, entry| blocked.contains(&entry.unit)) {
+            let removal = Removal {
+                message: prune::waits_for(&entry.unit),
+                unit: entry.unit,
+                state: ObjectState::Removing,
+            };
+            self.removals.insert(key, removal);
+        }
+    }
+
+    fn take_step(&mut self, key: ObjectKey, entry: Entry, step: Step) {
+        let (state, message) = match step {
+            Step::Forget => {
+                self.inventory.remove(&key);
+                return;
+            }
+            Step::Confirm(uid) => {
+                let uid = Some(uid);
+                self.inventory.put(key.clone(), Entry { uid, ..entry.clone() });
+                // A later pass removes it, with a whole proof.
+                (ObjectState::Removing, "it is confirmed that it was applied".to_owned())
+            }
+            Step::Removing(message) => (ObjectState::Removing, message),
+            Step::Keep(message) => (ObjectState::Kept, message),
+        };
+        let unit = entry.unit;
+        self.removals.insert(key, Removal { unit, state, message });
+    }
+
+    /// Decides about a wave of objects, and does it.
+    async fn steps(
+        &self,
+        wave: &[ObjectKey],
+        unwanted: &BTreeMap<ObjectKey, Entry>,
+        brought: &Brought,
+    ) -> Result<Vec<(ObjectKey, Entry, Step)>, SessionError> {
+        let tasks = wave.iter().filter_map(|key| {
+            let entry = unwanted.get(key)?;
+            let evidence = self.evidence(brought);
+            let objection = self.objection(key, entry, &evidence);
+            let (client, kinds) = (&self.client, &self.kinds);
+            Some(async move {
+                let step = match objection {
+                    Some(reason) => Ok(Step::Keep(reason)),
+                    None => remove(client, kinds, key, entry, &evidence).await,
+                };
+                step.map(|step| (key.clone(), entry.clone(), step))
+            })
+        });
+        let mut steps = stream::iter(tasks).buffer_unordered(APPLY_CONCURRENCY);
+        let mut done = Vec::new();
+        while let Some(step) = steps.next().await {
+            done.push(step.map_err(SessionError::Server)?);
+        }
+        Ok(done)
+    }
+
+    fn evidence<'a>(&self, brought: &'a Brought) -> Evidence<'a> {
+        Evidence {
+            lineage: brought.lineage(),
+            sequence: brought.sequence(),
+            missing: self.missing.len(),
+        }
+    }
+
+    fn objection(&self, key: &ObjectKey, entry: &Entry, evidence: &Evidence<'_>) -> Option<String> {
+        if !self.inventory.unreadable().is_empty() {
+            return Some("parts of the inventory cannot be read".to_owned());
+        }
+        if let Some(reason) = prune::objection(key, entry, evidence) {
+            return Some(reason);
+        }
+        let others = self
+            .inventory
+            .iter()
+            .map(|(other, _)| other)
+            .filter(|other| *other != key);
+        let plural = |other: &ObjectKey| {
+            let api_version = &self.inventory.get(other)?.api_version;
+            Some(self.kinds.find_any(api_version, &other.kind)?.resource.plural.clone())
+        };
+        let dependant = prune::dependant(key, others, plural)?;
+        Some(format!("{dependant} still needs it"))
+    }
+}
+
+/// Of each unit, the objects of its last stage.
+fn wave(unwanted: &BTreeMap<ObjectKey, Entry>) -> Vec<ObjectKey> {
+    let mut last: BTreeMap<&UnitKey, Stage> = BTreeMap::new();
+    for (key, entry) in unwanted {
+        let stage = stage(key);
+        last.entry(&entry.unit)
+            .and_modify(|last| *last = stage.max(*last))
+            .or_insert(stage);
+    }
+    let is_last = |key: &ObjectKey, entry: &Entry| last.get(&entry.unit) == Some(&stage(key));
+    unwanted
+        .iter()
+        .filter(|(key, entry)| is_last(key, entry))
+        .map(|(key, _)| key.clone())
+        .collect()
+}
+
+async fn remove(
+    client: &Client,
+    kinds: &Kinds,
+    key: &ObjectKey,
+    entry: &Entry,
+    evidence: &Evidence<'_>,
+) -> Result<Step, RequestError> {
+    let live = match live(client, kinds, key, entry).await {
+        Ok(live) => live,
+        Err(error) if error.is_general() => return Err(error),
+        Err(error) => return Ok(Step::Keep(message::shorten(&error.line()))),
+    };
+    match prune::decide(key, entry, evidence, &live) {
+        Decision::Forget => Ok(Step::Forget),
+        Decision::Confirm { uid } => Ok(Step::Confirm(uid)),
+        Decision::Removing => Ok(Step::Removing("it is being deleted".to_owned())),
+        Decision::Keep(reason) => Ok(Step::Keep(reason)),
+        Decision::Remove { uid, resource_version } => delete(client, kinds, key, entry, uid, resource_version).await,
+    }
+}
+
+async fn live(client: &Client, kinds: &Kinds, key: &ObjectKey, entry: &Entry) -> Result<Live, RequestError> {
+    let Some(kind) = kinds.find_any(&entry.api_version, &key.kind) else {
+        return Ok(Live::Unknown(kinds.absence(&entry.api_version, &key.kind)));
+    };
+    if kind.namespaced == key.namespace.is_empty() {
+        return Ok(Live::Unknown(
+            "its kind was namespaced when it was applied, and is not now, or the reverse".to_owned(),
+        ));
+    }
+    let found = bounded(kind.api(client, &key.namespace).get_metadata_opt(&key.name)).await?;
+    Ok(found.map_or(Live::Gone, |found| Live::Present(Proof::of(&found.metadata))))
+}
+
+async fn delete(
+    client: &Client,
+    kinds: &Kinds,
+    key: &ObjectKey,
+    entry: &Entry,
+    uid: String,
+    resource_version: String,
+) -> Result<Step, RequestError> {
+    let Some(kind) = kinds.find_any(&entry.api_version, &key.kind) else {
+        return Ok(Step::Keep(kinds.absence(&entry.api_version, &key.kind)));
+    };
+    // Exactly the object that was looked at: another one of that name, or a newer state of it, stays.
+    let preconditions = Preconditions {
+        uid: Some(uid),
+        resource_version: Some(resource_version),
+    };
+    let params = DeleteParams::background().preconditions(preconditions);
+    match bounded(kind.api(client, &key.namespace).delete(&key.name, &params)).await {
+        Ok(deleted) => {
+            info!(object = %key, subscription = %entry.unit, "Removed object.");
+            // An object in the answer is one that is still there, held by finalizers or its own grace.
+            Ok(deleted
+                .left()
+                .map_or(Step::Forget, |_| Step::Removing("it is being deleted".to_owned())))
+        }
+        Err(error) if error.is_not_found() => Ok(Step::Forget),
+        Err(error) if error.code() == Some(409) => Ok(Step::Removing("it changed while it was looked at".to_owned())),
+        Err(error) if error.is_general() => Err(error),
+        Err(error) => Ok(Step::Removing(message::shorten(&error.line()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(unit: &str) -> Entry {
+        Entry {
+            unit: unit.parse().expect("a valid unit"),
+            api_version: "v1".to_owned(),
+            uid: None,
+            applied: None,
+            resource_version: None,
+            lineage: String::new(),
+            sequence: 0,
+        }
+    }
+
+    #[test]
+    fn each_unit_loses_its_last_stage_first() {
+        let namespace = ObjectKey::new("v1", "Namespace", "", "shop");
+        let config = ObjectKey::new("v1", "ConfigMap", "shop", "a");
+        let workload = ObjectKey::new("apps/v1", "Deployment", "shop", "a");
+        let other = ObjectKey::new("v1", "ConfigMap", "other", "a");
+        let mut unwanted: BTreeMap<_, _> = [&namespace, &config, &workload]
+            .map(|key| (key.clone(), entry("shop/web")))
+            .into();
+        unwanted.insert(other.clone(), entry("other/web"));
+        assert_eq!(wave(&unwanted), [other.clone(), workload.clone()]);
+        unwanted.remove(&workload);
+        unwanted.remove(&other);
+        assert_eq!(wave(&unwanted), std::slice::from_ref(&config));
+        unwanted.remove(&config);
+        assert_eq!(wave(&unwanted), [namespace]);
+    }
+}

@@ -1,0 +1,104 @@
+//! One request to an API server: bounded in time, its failure sorted by what it means for us.
+
+use std::future::Future;
+
+use kube::core::Status;
+
+use crate::limits::API_REQUEST_TIMEOUT;
+
+/// A request that failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RequestError {
+    /// The API server answered, and refused.
+    #[error("the API server refused: {}", .0.message)]
+    Refused(Box<Status>),
+    /// No answer in time.
+    #[error("the API server gave no answer within {} s", API_REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+    /// No connection, or an answer that was not understood.
+    #[error("the API server could not be reached")]
+    Unreachable(#[source] Box<kube::Error>),
+}
+
+/// Runs a request with a limit in time.
+pub(super) async fn bounded<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, RequestError> {
+    match tokio::time::timeout(API_REQUEST_TIMEOUT, request).await {
+        Err(_) => Err(RequestError::Timeout),
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(kube::Error::Api(status))) => Err(RequestError::Refused(status)),
+        Ok(Err(error)) => Err(RequestError::Unreachable(Box::new(error))),
+    }
+}
+
+impl RequestError {
+    /// The HTTP code of a refusal.
+    pub(super) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused(status) => Some(status.code),
+            Self::Timeout | Self::Unreachable(_) => None,
+        }
+    }
+
+    /// Whether the object, its namespace or its kind does not exist.
+    pub(super) fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Whether the API server as a whole is of no use right now, so that asking for the next object is
+    /// pointless: it cannot be reached, does not know us, or is too busy.
+    pub(super) fn is_general(&self) -> bool {
+        match self {
+            Self::Refused(status) => matches!(status.code, 401 | 429 | 502 | 503),
+            Self::Timeout => false,
+            Self::Unreachable(_) => true,
+        }
+    }
+
+    /// The whole error in one line, with its causes.
+    pub(super) fn line(&self) -> String {
+        line(self)
+    }
+}
+
+/// An error in one line, with its causes.
+pub(super) fn line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        // Wrappers tend to repeat what they wrap.
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_without_an_answer_ends() {
+        let error = bounded(std::future::pending::<kube::Result<()>>()).await;
+        assert!(matches!(error, Err(RequestError::Timeout)));
+    }
+
+    #[test]
+    fn only_a_server_that_is_of_no_use_ends_a_pass() {
+        let refused = |code| {
+            let mut status = Status::failure("no", "Reason");
+            status.code = code;
+            RequestError::Refused(Box::new(status))
+        };
+        for code in [401, 429, 503] {
+            assert!(refused(code).is_general(), "{code}");
+        }
+        for code in [400, 403, 404, 409, 422, 500] {
+            assert!(!refused(code).is_general(), "{code}");
+        }
+        // One object's webhook may hang while the others are fine.
+        assert!(!RequestError::Timeout.is_general());
+    }
+}

@@ -1,0 +1,320 @@
+//! What an applier knows of its cluster while it holds the lease: kinds, inventory, units, and which
+//! objects were seen as they should be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
+use render::describe::Content;
+use render::{ClusterName, Digest, ObjectKey, UnitKey};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::discovery::{Kinds, ServedKind};
+use super::health::Verdict;
+use super::inventory::{Inventory, InventoryError};
+use super::lease::LeaseState;
+use super::look::Looks;
+use super::object::{self, Identity, Unfit};
+use super::request::{RequestError, bounded};
+use super::status::Removal;
+use super::{ApplierOptions, Desired, DesiredUnit};
+use crate::wire::ObjectState;
+
+/// Work that stopped, since going on with other objects would be pointless.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionError {
+    /// The API server is of no use right now.
+    #[error("the API server does not work")]
+    Server(#[source] RequestError),
+    /// The inventory cannot be relied on; without it nothing new is applied.
+    #[error("the inventory does not work")]
+    Inventory(#[source] InventoryError),
+}
+
+/// What makes a pass stop early: something newer, or no right to write.
+pub(super) struct Interrupt {
+    /// The newest desired state.
+    pub desired: watch::Receiver<Option<Arc<Desired>>>,
+    /// The lease.
+    pub lease: watch::Receiver<LeaseState>,
+    /// The end of it all.
+    pub shutdown: CancellationToken,
+}
+
+impl Interrupt {
+    /// Whether no further object should be begun.
+    pub(super) fn is_raised(&self) -> bool {
+        self.shutdown.is_cancelled() || !self.may_write() || self.desired.has_changed().unwrap_or(false)
+    }
+
+    /// Whether this process is the one that may write.
+    pub(super) fn may_write(&self) -> bool {
+        self.lease.borrow().is_held()
+    }
+}
+
+/// What is known of the cluster.
+pub(super) struct Session {
+    pub(super) client: Client,
+    pub(super) cluster: ClusterName,
+    pub(super) shards: Api<ConfigMap>,
+    pub(super) version: String,
+    pub(super) kinds: Kinds,
+    pub(super) inventory: Inventory,
+    /// Units whose content arrived.
+    pub(super) units: BTreeMap<UnitKey, Unit>,
+    /// Units whose content has not arrived.
+    pub(super) missing: BTreeMap<UnitKey, Digest>,
+    /// Objects that were seen, by their keys in the cluster.
+    pub(super) known: BTreeMap<ObjectKey, Known>,
+    /// Objects of the inventory that the delivery lacks.
+    pub(super) removals: BTreeMap<ObjectKey, Removal>,
+    pub(super) looks: Looks,
+}
+
+/// What was last seen of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// Digest of the fields that we own; whoever changes one of them takes it from us, and this changes.
+    pub fields: Option<Digest>,
+    /// Its health.
+    pub verdict: Verdict,
+    /// Whether it was compared, or applied, since the last resync.
+    pub fresh: bool,
+}
+
+/// One unit as it is being applied.
+pub(super) struct Unit {
+    pub(super) digest: Digest,
+    pub(super) replicas: BTreeMap<ObjectKey, u64>,
+    /// As described, with replicas put in.
+    pub(super) objects: Vec<Content>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) unfit: Vec<Unfit>,
+}
+
+/// One object of a unit.
+pub(super) struct Slot {
+    /// Its place in the unit's objects.
+    pub(super) content: usize,
+    pub(super) identity: Identity,
+    /// Where it belongs in the cluster; `None` while its kind is not known.
+    pub(super) place: Option<Place>,
+    pub(super) outcome: Outcome,
+}
+
+/// Where an object belongs, and what should be there.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) key: ObjectKey,
+    pub(super) kind: Arc<ServedKind>,
+    /// Digest of what is sent.
+    pub(super) digest: String,
+}
+
+/// What came of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) state: ObjectState,
+    pub(super) message: String,
+}
+
+impl Outcome {
+    pub(super) fn applied() -> Self {
+        Self::new(ObjectState::Applied, String::new())
+    }
+
+    pub(super) fn waiting(message: impl Into<String>) -> Self {
+        Self::new(ObjectState::Waiting, message)
+    }
+
+    pub(super) fn new(state: ObjectState, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { state, message }
+    }
+}
+
+impl Session {
+    /// Reads what the cluster serves and what was applied there.
+    pub(super) async fn begin(client: Client, options: &ApplierOptions) -> Result<Self, SessionError> {
+        let shards = Api::namespaced(client.clone(), &options.namespace);
+        let version = bounded(client.apiserver_version())
+            .await
+            .map_err(SessionError::Server)?;
+        let kinds = Kinds::discover(&client).await.map_err(SessionError::Server)?;
+        let inventory = Inventory::load(&shards).await.map_err(SessionError::Inventory)?;
+        Ok(Self {
+            client,
+            cluster: options.cluster.clone(),
+            shards,
+            version: version.git_version,
+            kinds,
+            inventory,
+            units: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            known: BTreeMap::new(),
+            removals: BTreeMap::new(),
+            looks: Looks::default(),
+        })
+    }
+
+    /// From now on every object has to be compared again.
+    pub(super) fn distrust(&mut self) {
+        self.known.values_mut().for_each(|known| known.fresh = false);
+    }
+
+    /// Takes over what should be; units that did not change keep what is known of them.
+    pub(super) fn adopt(&mut self, desired: &Desired) {
+        let mut before = std::mem::take(&mut self.units);
+        for (key, unit) in &desired.units {
+            let same = |old: &Unit| old.digest == unit.description.digest && old.replicas == unit.replicas;
+            let kept = before.remove(key).filter(same);
+            self.units.insert(key.clone(), kept.unwrap_or_else(|| Unit::new(unit)));
+        }
+        let held = desired.held.units.iter();
+        let missing = held.filter(|(key, _)| !desired.units.contains_key(*key));
+        self.missing = missing.map(|(key, unit)| (key.clone(), unit.digest)).collect();
+    }
+
+    /// Finds out where objects belong. Two units cannot have one object: who has it keeps it.
+    pub(super) fn resolve(&mut self) {
+        let mut claims: BTreeMap<ObjectKey, UnitKey> = BTreeMap::new();
+        for (unit_key, unit) in &mut self.units {
+            unit.resolve(unit_key, &self.kinds);
+            for key in unit.keys() {
+                let owner = self.inventory.get(key).map(|entry| &entry.unit);
+                if owner == Some(unit_key) || !claims.contains_key(key) {
+                    claims.insert(key.clone(), unit_key.clone());
+                }
+            }
+        }
+        for (unit_key, unit) in &mut self.units {
+            unit.yield_claims(unit_key, &claims);
+        }
+    }
+
+    /// Whether some object's kind is not known.
+    pub(super) fn has_unresolved(&self) -> bool {
+        self.units
+            .values()
+            .flat_map(|unit| &unit.slots)
+            .any(|slot| slot.is_unresolved())
+    }
+
+    /// Every key that the delivery may mean: an object whose kind is not known, or that is not sent, may be
+    /// in a namespace or in none.
+    pub(super) fn wanted(&self) -> BTreeSet<ObjectKey> {
+        let mut wanted = BTreeSet::new();
+        let mut vague = |key: &ObjectKey| {
+            for namespace in ["", "default", &key.namespace] {
+                wanted.insert(in_namespace(key, namespace));
+            }
+        };
+        for unit in self.units.values() {
+            let slots = unit.slots.iter().filter(|slot| slot.place.is_none());
+            slots.for_each(|slot| vague(&slot.identity.key));
+            unit.unfit.iter().for_each(|unfit| vague(&unfit.key));
+        }
+        wanted.extend(self.units.values().flat_map(Unit::keys).cloned());
+        wanted
+    }
+}
+
+impl Unit {
+    fn new(unit: &DesiredUnit) -> Self {
+        let mut slots = Vec::new();
+        let mut unfit = Vec::new();
+        let objects = unit.description.with_replicas(&unit.replicas);
+        for (content, object) in objects.iter().enumerate() {
+            match object::identify(object) {
+                Ok(identity) => slots.push(Slot {
+                    content,
+                    identity,
+                    place: None,
+                    outcome: Outcome::waiting(String::new()),
+                }),
+                Err(found) => unfit.push(*found),
+            }
+        }
+        Self {
+            digest: unit.description.digest,
+            replicas: unit.replicas.clone(),
+            objects,
+            slots,
+            unfit,
+        }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.place.as_ref())
+            .map(|place| &place.key)
+    }
+
+    fn resolve(&mut self, key: &UnitKey, kinds: &Kinds) {
+        for slot in &mut self.slots {
+            let identity = &slot.identity;
+            let kind = kinds.find(&identity.api_version, &identity.key.kind);
+            if slot.place.as_ref().map(|place| &place.kind) == kind {
+                continue;
+            }
+            slot.place = None;
+            let Some(kind) = kind else {
+                slot.outcome = Outcome::waiting(kinds.absence(&identity.api_version, &identity.key.kind));
+                continue;
+            };
+            let namespace = match (kind.namespaced, identity.key.namespace.as_str()) {
+                (false, "") => "",
+                (true, "") => "default",
+                (true, namespace) => namespace,
+                (false, namespace) => {
+                    let message = format!("{} has no namespaces, and {namespace} is given", identity.key.kind);
+                    slot.outcome = Outcome::new(ObjectState::Failed, message);
+                    continue;
+                }
+            };
+            let Content::Plain { object } = &self.objects[slot.content] else {
+                continue;
+            };
+            slot.outcome = Outcome::waiting(String::new());
+            slot.place = Some(Place {
+                key: in_namespace(&identity.key, namespace),
+                kind: kind.clone(),
+                digest: object::digest(&object::sent(object, key, namespace)),
+            });
+        }
+    }
+
+    /// Leaves objects that another unit has.
+    fn yield_claims(&mut self, own: &UnitKey, claims: &BTreeMap<ObjectKey, UnitKey>) {
+        for slot in &mut self.slots {
+            let owner = slot.place.as_ref().and_then(|place| claims.get(&place.key));
+            match owner {
+                Some(owner) if owner != own => {
+                    slot.outcome = Outcome::new(ObjectState::Conflict, format!("unit {owner} delivers it too"));
+                }
+                // The other unit let it go.
+                _ if slot.outcome.message.ends_with(" delivers it too") => {
+                    slot.outcome = Outcome::waiting(String::new());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn is_unresolved(&self) -> bool {
+        self.place.is_none() && self.outcome.state == ObjectState::Waiting
+    }
+}
+
+pub(super) fn in_namespace(key: &ObjectKey, namespace: &str) -> ObjectKey {
+    ObjectKey {
+        namespace: namespace.to_owned(),
+        ..key.clone()
+    }
+}

@@ -1,0 +1,259 @@
+//! How units fare, as the report says it: counts, and the worst few objects.
+
+use std::collections::BTreeMap;
+
+use render::{ObjectKey, UnitKey};
+use tokio::sync::watch;
+
+use super::message;
+use super::session::{Session, Slot, Unit};
+use crate::limits::WORST_OBJECTS_MAX;
+use crate::wire::{Counts, Health, ObjectResult, ObjectState, UnitReport, UnitState};
+
+/// What an applier says; the whole of it, each time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ApplyReport {
+    /// Unit → how it fares; also units that are being removed.
+    pub units: BTreeMap<UnitKey, UnitReport>,
+    /// The cluster's version, once its API server said it.
+    pub kubernetes_version: Option<String>,
+    /// What keeps the applier as a whole from working; empty when nothing does.
+    pub trouble: String,
+}
+
+/// An object of the inventory that the delivery lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Removal {
+    /// The unit it came with.
+    pub unit: UnitKey,
+    /// Removing or Kept.
+    pub state: ObjectState,
+    /// Why it is not gone yet.
+    pub message: String,
+}
+
+impl Session {
+    /// Says how everything fares.
+    pub(super) fn publish(&self, report: &watch::Sender<ApplyReport>) {
+        let next = ApplyReport {
+            units: self.unit_reports(),
+            kubernetes_version: Some(self.version.clone()),
+            trouble: self.trouble(),
+        };
+        report.send_if_modified(|report| {
+            let changed = *report != next;
+            *report = next;
+            changed
+        });
+    }
+
+    fn trouble(&self) -> String {
+        let unreadable = self.inventory.unreadable();
+        if unreadable.is_empty() {
+            return String::new();
+        }
+        let shards = unreadable.join("; ");
+        message::shorten(&format!(
+            "nothing is removed, since the inventory cannot be read: {shards}"
+        ))
+    }
+
+    fn unit_reports(&self) -> BTreeMap<UnitKey, UnitReport> {
+        let mut reports = BTreeMap::new();
+        for (key, digest) in &self.missing {
+            let waiting = UnitReport {
+                digest: Some(*digest),
+                state: UnitState::Waiting,
+                health: Health::Unknown,
+                counts: Counts::default(),
+                worst: Vec::new(),
+            };
+            reports.insert(key.clone(), waiting);
+        }
+        let mut removals: BTreeMap<&UnitKey, Vec<ObjectResult>> = BTreeMap::new();
+        for (key, removal) in &self.removals {
+            removals
+                .entry(&removal.unit)
+                .or_default()
+                .push(self.removal_result(key, removal));
+        }
+        for (key, unit) in &self.units {
+            let removals = removals.remove(key).unwrap_or_default();
+            reports.insert(key.clone(), self.unit_report(unit, removals));
+        }
+        for (key, results) in removals {
+            // A unit whose content has not arrived keeps its own line.
+            reports.entry(key.clone()).or_insert_with(|| removed_report(results));
+        }
+        reports
+    }
+
+    fn unit_report(&self, unit: &Unit, removals: Vec<ObjectResult>) -> UnitReport {
+        let unfit = unit.unfit.iter().map(|unfit| ObjectResult {
+            object: unfit.key.clone(),
+            state: unfit.state,
+            health: Health::Unknown,
+            message: unfit.message.clone(),
+        });
+        let objects: Vec<_> = unit.slots.iter().map(|slot| self.result(slot)).chain(unfit).collect();
+        let mut counts = counts(&objects);
+        counts.removing = removing(&removals);
+        UnitReport {
+            digest: Some(unit.digest),
+            state: state(&objects),
+            health: objects
+                .iter()
+                .map(|object| object.health)
+                .max()
+                .unwrap_or(Health::Current),
+            counts,
+            worst: worst(objects.into_iter().chain(removals)),
+        }
+    }
+
+    fn result(&self, slot: &Slot) -> ObjectResult {
+        let key = slot.place.as_ref().map_or(&slot.identity.key, |place| &place.key);
+        let verdict = self.known.get(key).map(|known| &known.verdict);
+        let said = &slot.outcome.message;
+        let message = if said.is_empty() {
+            verdict.map_or("", |verdict| &verdict.message)
+        } else {
+            said
+        };
+        ObjectResult {
+            object: key.clone(),
+            state: slot.outcome.state,
+            health: verdict.map_or(Health::Unknown, |verdict| verdict.health),
+            message: message::shorten(message),
+        }
+    }
+
+    fn removal_result(&self, key: &ObjectKey, removal: &Removal) -> ObjectResult {
+        let health = self.known.get(key).map(|known| known.verdict.health);
+        ObjectResult {
+            object: key.clone(),
+            state: removal.state,
+            health: match removal.state {
+                ObjectState::Removing => Health::Terminating,
+                _ => health.unwrap_or(Health::Unknown),
+            },
+            message: message::shorten(&removal.message),
+        }
+    }
+}
+
+fn removed_report(results: Vec<ObjectResult>) -> UnitReport {
+    UnitReport {
+        digest: None,
+        state: UnitState::Removing,
+        health: Health::Terminating,
+        counts: Counts {
+            objects: results.len(),
+            removing: removing(&results),
+            ..Counts::default()
+        },
+        worst: worst(results),
+    }
+}
+
+fn removing(results: &[ObjectResult]) -> usize {
+    results
+        .iter()
+        .filter(|result| result.state == ObjectState::Removing)
+        .count()
+}
+
+fn counts(objects: &[ObjectResult]) -> Counts {
+    let count = |wanted: fn(&ObjectResult) -> bool| objects.iter().filter(|object| wanted(object)).count();
+    Counts {
+        objects: objects.len(),
+        applied: count(|object| object.state == ObjectState::Applied),
+        failed: count(|object| is_failure(object.state)),
+        current: count(|object| object.state == ObjectState::Applied && object.health == Health::Current),
+        removing: 0,
+    }
+}
+
+fn state(objects: &[ObjectResult]) -> UnitState {
+    if objects.iter().any(|object| is_failure(object.state)) {
+        UnitState::Failed
+    } else if objects.iter().all(|object| object.state == ObjectState::Applied) {
+        UnitState::Applied
+    } else {
+        UnitState::Applying
+    }
+}
+
+fn is_failure(state: ObjectState) -> bool {
+    matches!(
+        state,
+        ObjectState::Failed | ObjectState::Conflict | ObjectState::Unsupported
+    )
+}
+
+/// The worst few, worst first; what is as it should be is not among them.
+fn worst(objects: impl IntoIterator<Item = ObjectResult>) -> Vec<ObjectResult> {
+    let rank = |object: &ObjectResult| match object.state {
+        ObjectState::Failed => 0,
+        ObjectState::Conflict => 1,
+        ObjectState::Unsupported => 2,
+        ObjectState::Applied if object.health == Health::Failed => 3,
+        ObjectState::Waiting => 4,
+        ObjectState::Kept => 5,
+        ObjectState::Removing => 6,
+        ObjectState::Applied => 7,
+    };
+    let is_fine = |object: &ObjectResult| object.state == ObjectState::Applied && object.health == Health::Current;
+    let mut objects: Vec<_> = objects.into_iter().filter(|object| !is_fine(object)).collect();
+    objects.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.object.cmp(&b.object)));
+    objects.truncate(WORST_OBJECTS_MAX);
+    objects
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(name: &str, state: ObjectState, health: Health) -> ObjectResult {
+        ObjectResult {
+            object: ObjectKey::new("v1", "ConfigMap", "shop", name),
+            state,
+            health,
+            message: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_unit_is_applied_only_when_all_of_it_is() {
+        let applied = result("a", ObjectState::Applied, Health::Current);
+        let waiting = result("b", ObjectState::Waiting, Health::Unknown);
+        let failed = result("c", ObjectState::Conflict, Health::Unknown);
+        assert_eq!(state(std::slice::from_ref(&applied)), UnitState::Applied);
+        assert_eq!(state(&[applied.clone(), waiting.clone()]), UnitState::Applying);
+        assert_eq!(state(&[applied, waiting, failed]), UnitState::Failed);
+        assert_eq!(
+            state(&[]),
+            UnitState::Applied,
+            "a unit without objects has nothing to wait for"
+        );
+    }
+
+    #[test]
+    fn the_worst_come_first_and_the_rest_is_counted() {
+        let mut objects = vec![
+            result("fine", ObjectState::Applied, Health::Current),
+            result("kept", ObjectState::Kept, Health::Unknown),
+            result("bad", ObjectState::Failed, Health::Unknown),
+        ];
+        objects.extend((0..9).map(|index| result(&format!("w{index}"), ObjectState::Waiting, Health::Unknown)));
+        let counts = counts(&objects);
+        assert_eq!(
+            (counts.objects, counts.applied, counts.failed, counts.current),
+            (12, 1, 1, 1)
+        );
+        let worst = worst(objects);
+        assert_eq!(worst.len(), WORST_OBJECTS_MAX);
+        assert_eq!(worst[0].object.name, "bad");
+        assert!(worst.iter().all(|object| object.object.name != "fine"));
+    }
+}
