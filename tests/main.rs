@@ -6,6 +6,7 @@
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
 
+mod apply;
 mod architecture;
 mod bench;
 mod examples;

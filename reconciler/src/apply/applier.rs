@@ -272,3 +272,18 @@ fn words(lease: &LeaseState) -> String {
         LeaseState::Held { .. } => "the applier lease could not be renewed in time".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_applier_can_be_spawned() {
+        fn spawnable<F: Future + Send + 'static>(_: impl FnOnce(Client, ApplierOptions) -> F) {}
+        spawnable(|client, options| {
+            let (_, desired) = watch::channel(None);
+            let (report, _) = watch::channel(ApplyReport::default());
+            run(client, options, desired, report, CancellationToken::new())
+        });
+    }
+}

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use kube::Client;
 use kube::api::{DeleteParams, Preconditions};
@@ -96,19 +97,20 @@ impl Session {
         unwanted: &BTreeMap<ObjectKey, Entry>,
         brought: &Brought,
     ) -> Result<Vec<(ObjectKey, Entry, Step)>, SessionError> {
-        let tasks = wave.iter().filter_map(|key| {
-            let entry = unwanted.get(key)?;
+        let mut tasks: Vec<BoxFuture<'_, Result<(ObjectKey, Entry, Step), RequestError>>> = Vec::new();
+        for (key, entry) in wave.iter().filter_map(|key| Some((key, unwanted.get(key)?))) {
             let evidence = self.evidence(brought);
             let objection = self.objection(key, entry, &evidence);
             let (client, kinds) = (&self.client, &self.kinds);
-            Some(async move {
+            let task = async move {
                 let step = match objection {
-                    Some(reason) => Ok(Step::Keep(reason)),
-                    None => remove(client, kinds, key, entry, &evidence).await,
+                    Some(reason) => Step::Keep(reason),
+                    None => remove(client, kinds, key, entry, &evidence).await?,
                 };
-                step.map(|step| (key.clone(), entry.clone(), step))
-            })
-        });
+                Ok((key.clone(), entry.clone(), step))
+            };
+            tasks.push(Box::pin(task));
+        }
         let mut steps = stream::iter(tasks).buffer_unordered(APPLY_CONCURRENCY);
         let mut done = Vec::new();
         while let Some(step) = steps.next().await {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
 use kube::Client;
 use kube::api::ListParams;
 use render::ObjectKey;
@@ -37,11 +37,14 @@ struct Group {
 impl Session {
     /// Marks the objects that are as they were left.
     pub(super) async fn verify(&mut self, brought: &Brought) -> Result<(), SessionError> {
-        let client = self.client.clone();
-        let groups = self.unverified();
-        let mut found = stream::iter(groups)
-            .map(|group| look(&client, group))
-            .buffer_unordered(APPLY_CONCURRENCY);
+        let client = &self.client;
+        // Boxed before they are mixed: a closure in the stream would leave the whole future without Send.
+        let groups: Vec<BoxFuture<'_, _>> = self
+            .unverified()
+            .into_iter()
+            .map(|group| look(client, group).boxed())
+            .collect();
+        let mut found = stream::iter(groups).buffer_unordered(APPLY_CONCURRENCY);
         let mut seen = BTreeMap::new();
         while let Some(group) = found.next().await {
             match group {

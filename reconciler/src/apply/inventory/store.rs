@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
 use render::ObjectKey;
@@ -184,11 +184,11 @@ impl Inventory {
 
     /// Writes the shards that changed, each only if nobody else wrote it since.
     pub(in crate::apply) async fn flush(&mut self, api: &Api<ConfigMap>) -> Result<(), InventoryError> {
-        let changed = self.shards.iter().filter(|(_, shard)| shard.changed);
-        let writes = changed.map(|(number, shard)| {
-            let config_map = self.config_map(*number, shard);
-            async move { (*number, write(api, config_map).await) }
-        });
+        let mut writes: Vec<BoxFuture<'_, (usize, Result<Option<String>, RequestError>)>> = Vec::new();
+        for (&number, shard) in self.shards.iter().filter(|(_, shard)| shard.changed) {
+            let config_map = self.config_map(number, shard);
+            writes.push(Box::pin(async move { (number, write(api, config_map).await) }));
+        }
         let mut outcome = Ok(());
         for (number, written) in join_all(writes).await {
             match written {

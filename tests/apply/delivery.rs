@@ -1,0 +1,255 @@
+//! An applier in this process, and what it is told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_tests::{ControlPlane, Options, eventually, wait};
+use reconciler::apply::{self, ApplierOptions, ApplyReport, Desired, DesiredUnit};
+use reconciler::wire::{EnvelopeUnit, Held, ObjectResult, UnitReport, UnitState, list_digest};
+use render::describe::{Content, DescribedObject, Description, key_of};
+use render::{ClusterName, Digest, Revision, UnitKey};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Unit → its objects.
+pub(super) type Units<'a> = &'a [(&'a str, Vec<Value>)];
+
+/// A running applier.
+pub(super) struct Applier {
+    runtime: tokio::runtime::Runtime,
+    desired: watch::Sender<Option<Arc<Desired>>>,
+    report: watch::Receiver<ApplyReport>,
+    shutdown: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+    lineage: char,
+    sequence: u64,
+}
+
+/// A cluster of one's own, without nodes.
+#[track_caller]
+pub(super) fn cluster(name: &str) -> ControlPlane {
+    ControlPlane::start(name, Options::default())
+}
+
+impl Applier {
+    /// Starts an applier that compares unchanged objects every two seconds.
+    #[track_caller]
+    pub(super) fn start(cluster: &ControlPlane, holder: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
+        let (desired, desired_receiver) = watch::channel(None);
+        let (report_sender, report) = watch::channel(ApplyReport::default());
+        let shutdown = CancellationToken::new();
+        let name = ClusterName::parse(cluster.name()).expect("a valid name");
+        let options = ApplierOptions {
+            resync: Duration::from_secs(2),
+            ..ApplierOptions::new(name, holder.to_owned())
+        };
+        let kubeconfig = cluster.kubeconfig();
+        let stop = shutdown.clone();
+        let task = runtime.spawn(async move {
+            let client = apply::client_from_kubeconfig(&kubeconfig, None)
+                .await
+                .expect("the kubeconfig is good");
+            apply::run(client, options, desired_receiver, report_sender, stop)
+                .await
+                .expect("it runs until it is stopped");
+        });
+        Self {
+            runtime,
+            desired,
+            report,
+            shutdown,
+            task,
+            lineage: 'a',
+            sequence: 0,
+        }
+    }
+
+    /// Continues another lineage, from this sequence on.
+    pub(super) fn change_lineage(&mut self, lineage: char, sequence: u64) {
+        (self.lineage, self.sequence) = (lineage, sequence);
+    }
+
+    /// Says what should be, as the next delivery.
+    pub(super) fn deliver(&mut self, units: Units<'_>) {
+        self.deliver_with(units, &[]);
+    }
+
+    /// Says what should be, with units whose content has not arrived.
+    pub(super) fn deliver_with(&mut self, units: Units<'_>, missing: &[&str]) {
+        self.sequence += 1;
+        let contents = units.iter().map(|(unit, objects)| (unit_key(unit), described(objects)));
+        let units: BTreeMap<UnitKey, DesiredUnit> = contents.collect();
+        let mut held: BTreeMap<_, _> = units
+            .iter()
+            .map(|(key, unit)| (key.clone(), envelope_unit(unit.description.digest)))
+            .collect();
+        held.extend(
+            missing
+                .iter()
+                .map(|unit| (unit_key(unit), envelope_unit(Digest::of_bytes(b"away")))),
+        );
+        let desired = Desired {
+            held: Held {
+                lineage: revision(self.lineage),
+                sequence: self.sequence,
+                list: list_digest(&held),
+                released: revision('b'),
+                units: held,
+            },
+            units,
+        };
+        self.desired.send_replace(Some(Arc::new(desired)));
+    }
+
+    /// Waits until the report fits.
+    #[track_caller]
+    pub(super) fn until(&self, what: &str, fits: impl Fn(&ApplyReport) -> bool) -> ApplyReport {
+        eventually(wait::LONG, what, || {
+            let report = self.report.borrow().clone();
+            if fits(&report) {
+                Ok(report)
+            } else {
+                Err(format!("{report:#?}"))
+            }
+        })
+    }
+
+    /// Waits until a unit of the newest delivery is in a state.
+    #[track_caller]
+    pub(super) fn until_unit(&self, unit: &str, state: UnitState) -> UnitReport {
+        let key = unit_key(unit);
+        let held = self
+            .desired
+            .borrow()
+            .as_ref()
+            .and_then(|desired| desired.held.units.get(&key).map(|unit| unit.digest));
+        let report = self.until(&format!("unit {unit} is {state:?}"), |report| {
+            report
+                .units
+                .get(&key)
+                .is_some_and(|unit| unit.state == state && unit.digest == held)
+        });
+        report.units[&key].clone()
+    }
+
+    /// Waits until a unit is no longer reported.
+    #[track_caller]
+    pub(super) fn until_gone(&self, unit: &str) {
+        let key = unit_key(unit);
+        self.until(&format!("unit {unit} is gone"), |report| {
+            !report.units.contains_key(&key)
+        });
+    }
+
+    /// What is reported now.
+    pub(super) fn report(&self) -> ApplyReport {
+        self.report.borrow().clone()
+    }
+
+    /// Stops it, and waits for it.
+    #[track_caller]
+    pub(super) fn stop(self) {
+        self.shutdown.cancel();
+        let ended = self
+            .runtime
+            .block_on(async { tokio::time::timeout(wait::LONG, self.task).await });
+        ended.expect("it ends soon").expect("it ends well");
+    }
+
+    /// Ends it as a crash would: nothing is said to anybody.
+    pub(super) fn crash(self) {
+        self.runtime.shutdown_background();
+    }
+}
+
+/// The result of an object in a unit's report.
+#[track_caller]
+pub(super) fn result<'a>(report: &'a UnitReport, name: &str) -> &'a ObjectResult {
+    let found = report.worst.iter().find(|result| result.object.name == name);
+    found.unwrap_or_else(|| panic!("{name} is not among {:#?}", report.worst))
+}
+
+fn envelope_unit(digest: Digest) -> EnvelopeUnit {
+    EnvelopeUnit {
+        digest,
+        revision: revision('c'),
+        replicas: BTreeMap::new(),
+        gates: Vec::new(),
+    }
+}
+
+fn described(objects: &[Value]) -> DesiredUnit {
+    let mut objects: Vec<_> = objects
+        .iter()
+        .map(|object| DescribedObject {
+            key: key_of(object).expect("the object has a name"),
+            content: Content::Plain {
+                object: Arc::new(object.clone()),
+            },
+            provenance: Vec::new(),
+        })
+        .collect();
+    objects.sort_by(|a, b| a.key.cmp(&b.key));
+    let digest = Digest::of_value(&objects.iter().map(|object| json!(object.content)).collect());
+    let description = Arc::new(Description { objects, digest });
+    DesiredUnit {
+        description,
+        replicas: BTreeMap::new(),
+    }
+}
+
+pub(super) fn unit_key(text: &str) -> UnitKey {
+    text.parse().expect("a valid unit")
+}
+
+fn revision(digit: char) -> Revision {
+    Revision::parse(digit.to_string().repeat(40)).expect("a valid revision")
+}
+
+/// A ConfigMap with one entry.
+pub(super) fn config_map(namespace: &str, name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": {"value": value}})
+}
+
+/// A Namespace.
+pub(super) fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A definition of kind Widget, group `example.org`.
+pub(super) fn widgets() -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced",
+            "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object",
+                    "properties": {"size": {"type": "integer"}}}}}}}]}})
+}
+
+/// A Widget.
+pub(super) fn widget(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": name, "namespace": namespace}, "spec": {"size": 1}})
+}
+
+/// A Deployment.
+pub(super) fn deployment(namespace: &str, name: &str, replicas: u64) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "web", "image": "registry.example/web:1"}]}}}})
+}
+
+/// A field of an object's metadata, as text.
+#[track_caller]
+pub(super) fn metadata(cluster: &ControlPlane, namespace: &str, resource: &str, field: &str) -> String {
+    let object = cluster.get(namespace, resource).expect("the object is there");
+    object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}

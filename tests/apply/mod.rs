@@ -1,0 +1,8 @@
+//! The applier against real API servers: what it applies, what it never touches, what it removes.
+
+mod delivery;
+mod first;
+mod health;
+mod one_per_cluster;
+mod ownership;
+mod removal;
