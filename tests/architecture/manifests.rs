@@ -26,6 +26,11 @@ fn member_manifests() -> Vec<String> {
     sources::files_named("/Cargo.toml")
 }
 
+/// The key of a line such as `axum = { … }` or `axum.workspace = true`.
+fn key(line: &str) -> &str {
+    line.split(['.', '=', ' ']).next().unwrap_or_default()
+}
+
 #[test]
 fn versions_stand_only_in_the_root_manifest() {
     for path in member_manifests() {
@@ -39,6 +44,28 @@ fn versions_stand_only_in_the_root_manifest() {
             );
         }
     }
+}
+
+#[test]
+fn every_dependency_of_the_root_manifest_is_used() {
+    let manifests: Vec<_> = member_manifests().iter().map(|path| sources::read(path)).collect();
+    let used: Vec<_> = manifests
+        .iter()
+        .flat_map(|text| lines(text, "dependencies"))
+        .map(|(_, line)| key(line))
+        .collect();
+    let root = sources::read("Cargo.toml");
+    let named = lines(&root, "workspace.dependencies")
+        .into_iter()
+        .filter(|(_, line)| !line.contains("path = "));
+    let unused: Vec<_> = named
+        .map(|(_, line)| key(line))
+        .filter(|name| !used.contains(name))
+        .collect();
+    assert!(
+        unused.is_empty(),
+        "nobody uses {unused:?}: they belong out of the root manifest"
+    );
 }
 
 #[test]
