@@ -1,8 +1,8 @@
 //! What differs from the Base on which clusters. Next room: `hub::publish`, by way of [`crate::describe`]
 //! and [`crate::plan`].
 //!
-//! In: a unit's [`Base`] and the overrides that meet a cluster. Out: the [`Description`] of that variant,
-//! or the findings that keep the old one in place on the clusters of that set of overrides. Which clusters
+//! In: a unit's [`Base`] and the overrides that meet a cluster. Out: the [`Description`] of that variant, or
+//! the findings that keep the old one in place on the clusters of that set of overrides. Which clusters
 //! have the unit is deliberately not here, and neither are replicas: dispatch puts them in last.
 //!
 //! Overrides apply Globalizations first, then Localizations, each by (priority, namespace/name), and the
@@ -12,6 +12,9 @@
 //! A HelmChart, whichever of the two groups it came from, is described as `fleet.flotilla.dev/v1alpha1`
 //! with the values that overrides gave it in `spec.values`. Clusternet's own kind has no such field, and a
 //! wrapper around it would be no Kubernetes object that tools can read.
+//!
+//! [`Base`]: crate::Base
+//! [`Description`]: crate::describe::Description
 
 mod carried;
 mod chart;
@@ -22,57 +25,10 @@ mod object;
 mod patch;
 mod problem;
 mod provenance;
-
-use crate::describe::Description;
-use crate::digest::Digest;
-use crate::finding::Finding;
-use crate::fleet::Base;
-use crate::model::Override;
-use crate::name::VariantName;
-
-use std::sync::Arc;
+mod variant;
 
 pub use index::{Index, Touching, matching};
-
-/// The name of the variant that these overrides make: `default` without any, else 8 hex digits over
-/// their labels in order. Names and never content, so that a changed override reads as a change.
-pub fn variant_name(overrides: &[&Arc<Override>]) -> VariantName {
-    if overrides.is_empty() {
-        return VariantName::default_variant();
-    }
-    let labels: Vec<String> = overrides.iter().map(|meets| meets.label()).collect();
-    let digest = Digest::of_bytes(labels.join("\n").as_bytes());
-    VariantName::parse(digest.short(8)).unwrap_or_else(|_| VariantName::default_variant())
-}
-
-/// Describes a Base after these overrides, which are in the order in which they apply. `divided` says that
-/// scheduling divides the unit's replicas, which no override may then set.
-///
-/// # Errors
-///
-/// One finding per object that an override does not fit, each an Error at the step's file and line.
-/// Whoever asked adds unit and clusters.
-pub fn localize(base: &Base, overrides: &[&Arc<Override>], divided: bool) -> Result<Description, Vec<Finding>> {
-    debug_assert!(
-        overrides.is_sorted_by_key(|meets| meets.order_key()),
-        "overrides come in the order in which they apply"
-    );
-    let mut objects = Vec::with_capacity(base.objects.len());
-    let mut findings = Vec::new();
-    for object in &base.objects {
-        let selects = |meets: &&&Arc<Override>| meets.feed.selects(&object.key);
-        let chosen: Vec<&Override> = overrides.iter().filter(selects).map(|meets| meets.as_ref()).collect();
-        match object::localize(object, &chosen, divided) {
-            Ok(described) => objects.push(described),
-            Err(finding) => findings.push(*finding),
-        }
-    }
-    if findings.is_empty() {
-        Description::new(objects).map_err(|error| vec![Finding::error("DuplicateObject", error.to_string())])
-    } else {
-        Err(findings)
-    }
-}
+pub use variant::{localize, variant_name};
 
 #[cfg(test)]
 mod tests;

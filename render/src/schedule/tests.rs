@@ -1,14 +1,17 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::finding::Severity;
+use crate::digest::Digest;
+use crate::finding::{Finding, Severity};
 use crate::fixture::{base, cluster, cluster_name, encrypted, fleet, revision, subscriber, subscription};
-use crate::fleet::Base;
+use crate::fleet::{Base, Fleet};
 use crate::model::{Cluster, Dividing, Scheduling, Subscriber, Taint, TaintEffect, Toleration};
-use crate::name::VariantName;
-use crate::published::Placement;
+use crate::name::{ClusterName, ObjectKey, VariantName};
+use crate::plan::Reports;
+use crate::published::{Placement, UnitPlacement};
 
 const STATIC: Scheduling = Scheduling::Dividing(Dividing::Static);
 
