@@ -4,7 +4,7 @@ use gix::objs::Kind;
 use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 
-use super::{CommitId, StateError, StateRef, StateRepository};
+use super::{CommitId, StateError, StateRef, StateRepository, lock};
 use crate::hub::repository::verified;
 
 impl StateRepository {
@@ -53,11 +53,12 @@ impl StateRepository {
             .map_err(StateError::Unreadable)?
             .map(CommitId);
         let name = name.to_owned();
-        Err(if found == expected {
-            StateError::RefNotMoved { name, source }
-        } else {
-            StateError::Moved { name, found }
-        })
+        if found != expected {
+            return Err(StateError::Moved { name, found });
+        }
+        // The next attempt succeeds if a process that died since we opened was the reason.
+        lock::remove_stale(&self.repository.common_dir(), &self.refs);
+        Err(StateError::RefNotMoved { name, source })
     }
 
     /// A reflog entry is as old as the commit, since its age decides when Git forgets it.

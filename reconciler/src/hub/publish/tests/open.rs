@@ -75,7 +75,29 @@ fn a_lock_left_by_a_killed_process_is_removed_and_a_fresh_one_is_not() {
     assert!(matches!(moved, Err(StateError::RefNotMoved { .. })), "got {moved:?}");
     lock.set_modified(SystemTime::now() - Duration::from_secs(3_600))
         .expect("set");
-    let again = open(&state.fixture);
-    assert!(!path.exists());
+    let blocked = again.advance(StateRef::Released, at, next, "finds it");
+    assert!(
+        matches!(blocked, Err(StateError::RefNotMoved { .. })),
+        "got {blocked:?}"
+    );
+    assert!(!path.exists(), "nobody holds a lock for an hour");
     again.advance(StateRef::Released, at, next, "free").expect("moved");
+}
+
+#[test]
+fn stale_locks_are_removed_when_the_repository_is_opened() {
+    let state = State::new();
+    let folder = state.fixture.file(".git/refs/heads/flotilla/proposed");
+    std::fs::create_dir_all(&folder).expect("created");
+    let locks = [
+        folder.join("0123456789ab.lock"),
+        state.fixture.file(".git/packed-refs.lock"),
+    ];
+    for path in &locks {
+        let lock = std::fs::File::create(path).expect("created");
+        lock.set_modified(SystemTime::now() - Duration::from_secs(3_600))
+            .expect("set");
+    }
+    open(&state.fixture);
+    assert!(locks.iter().all(|path| !path.exists()));
 }
