@@ -9,9 +9,9 @@ use crate::finding::Finding;
 use crate::fleet::ManifestObject;
 use crate::localize::field;
 use crate::localize::object::{IDENTITY, steps};
-use crate::localize::patch::{Change, Patch};
+use crate::localize::patch::Patch;
 use crate::localize::problem::Problem;
-use crate::localize::provenance::{Writers, leaves};
+use crate::localize::provenance::Writers;
 use crate::model::{Override, OverrideStep, OverrideStepType};
 
 /// Describes an encrypted object: its own text, and the steps to apply after decryption.
@@ -57,16 +57,10 @@ fn step(step: &OverrideStep, value: Value) -> CarriedStep {
 
 /// The fields that a patch will write, none of which may hold the object's identity.
 fn fields(patch: &Patch<'_>) -> Result<Vec<String>, Problem> {
-    let mut written = Vec::new();
-    match patch {
-        Patch::Values(_) | Patch::Chart(_) => return Err(Problem::Encrypted),
-        Patch::Whole(Change::Merge(value)) => leaves(value, &mut String::new(), &mut written),
-        Patch::Whole(Change::Json(operations)) => {
-            let path = |operation: &json_patch::PatchOperation| operation.path().as_str().to_owned();
-            written.extend(operations.iter().map(path));
-        }
-        Patch::Field { pointer, .. } => written.push((*pointer).to_owned()),
+    if matches!(patch, Patch::Values(_) | Patch::Chart(_)) {
+        return Err(Problem::Encrypted);
     }
+    let written = patch.written();
     for (pointer, name) in IDENTITY {
         let holds = |field: &String| {
             let rest = pointer.strip_prefix(field.as_str());

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::limits::{PATCH_COPIED_BYTES_MAX, PATCH_OPERATIONS_MAX};
 use crate::localize::problem::Problem;
+use crate::localize::provenance::leaves;
 
 const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
 
@@ -61,6 +62,27 @@ pub(super) fn apply(operations: &Operations, value: &mut Value) -> Result<(), Pr
         })?;
     }
     Ok(())
+}
+
+/// The fields that the operations write: what each names, and the leaves of what it puts there.
+pub(super) fn written(operations: &Operations, fields: &mut Vec<String>) {
+    for operation in operations.iter() {
+        let path = operation.path().to_string();
+        let value = match operation {
+            PatchOperation::Add(add) => Some(&add.value),
+            PatchOperation::Replace(replace) => Some(&replace.value),
+            PatchOperation::Move(moved) => {
+                fields.push(moved.from.to_string());
+                None
+            }
+            PatchOperation::Remove(_) | PatchOperation::Copy(_) => None,
+            PatchOperation::Test(_) => continue,
+        };
+        fields.push(path.clone());
+        if let Some(value @ (Value::Object(_) | Value::Array(_))) = value {
+            leaves(value, &mut path.clone(), fields);
+        }
+    }
 }
 
 fn explain(kind: &PatchErrorKind, operation: &PatchOperation) -> String {

@@ -29,7 +29,7 @@ const CHART_IDENTITY: [(&str, &str); 2] = [
     ("/spec/targetNamespace", "spec.targetNamespace"),
 ];
 
-const REPLICAS: [(&str, &str); 1] = [("/spec/replicas", "spec.replicas")];
+const REPLICAS: &str = "/spec/replicas";
 
 /// Describes an object after these overrides, in this order.
 pub(super) fn localize(
@@ -59,9 +59,14 @@ pub(super) fn localize(
     let divided = divided && is_divisible(&object.key);
     for (place, step_value) in steps {
         let before = value.clone();
-        let applied = Patch::new(place.step, &step_value)
-            .and_then(|patch| patch.apply(&mut value, is_chart))
-            .and_then(|()| check(&before, &value, is_chart, divided));
+        let applied = Patch::new(place.step, &step_value).and_then(|patch| {
+            patch.apply(&mut value, is_chart)?;
+            check(&before, &value, is_chart)?;
+            if divided {
+                check_replicas(&patch, &before, &value)?;
+            }
+            Ok(())
+        });
         applied.map_err(|problem| place.finding(&object.key, &problem))?;
         writers.note(&before, &value, place);
     }
@@ -99,7 +104,7 @@ fn has_server_fields(object: &Value) -> bool {
 }
 
 /// What must hold after every step.
-fn check(before: &Value, after: &Value, is_chart: bool, divided: bool) -> Result<(), Problem> {
+fn check(before: &Value, after: &Value, is_chart: bool) -> Result<(), Problem> {
     let changed = |fields: &[(&'static str, &'static str)]| {
         let differs = |(pointer, _): &&(&str, &str)| before.pointer(pointer) != after.pointer(pointer);
         fields.iter().find(differs).map(|(_, name)| *name)
@@ -110,11 +115,17 @@ fn check(before: &Value, after: &Value, is_chart: bool, divided: bool) -> Result
     if let Some(name) = changed(&CHART_IDENTITY).filter(|_| is_chart) {
         return Err(Problem::Identity(name));
     }
-    if divided && changed(&REPLICAS).is_some() {
-        return Err(Problem::Divided);
-    }
     if is_deeper(after, DEPTH_MAX) {
         return Err(Problem::TooDeep);
+    }
+    Ok(())
+}
+
+/// Refuses a step on divided replicas, even one that says what the Base says: it would be lost at dispatch.
+fn check_replicas(patch: &Patch<'_>, before: &Value, after: &Value) -> Result<(), Problem> {
+    let changed = before.pointer(REPLICAS) != after.pointer(REPLICAS);
+    if changed || patch.written().iter().any(|field| field == REPLICAS) {
+        return Err(Problem::Divided);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use json_patch::Patch as Operations;
 use serde_json::Value;
 
 use crate::localize::problem::Problem;
+use crate::localize::provenance::leaves;
 use crate::localize::{chart, field, json};
 use crate::model::{FieldFormat, OverrideStep, OverrideStepType};
 use crate::yaml;
@@ -85,6 +86,21 @@ impl<'a> Patch<'a> {
                 change,
             } => field::edit(object, pointer, *format, |document| change.apply(document)),
         }
+    }
+}
+
+impl Patch<'_> {
+    /// The fields of the object that it writes, whatever they say now: every leaf, and the field above that
+    /// a JSON patch names. Of Helm's patches none are told.
+    pub(super) fn written(&self) -> Vec<String> {
+        let mut fields = Vec::new();
+        match self {
+            Self::Values(_) | Self::Chart(_) => {}
+            Self::Whole(Change::Merge(patch)) => leaves(patch, &mut String::new(), &mut fields),
+            Self::Whole(Change::Json(operations)) => json::written(operations, &mut fields),
+            Self::Field { pointer, .. } => fields.push((*pointer).to_owned()),
+        }
+        fields
     }
 }
 

@@ -221,8 +221,14 @@ fn divided_replicas_are_not_overridden() {
         steps(),
         deployment(json!({"replicas": 3})),
     );
-    let same = run(deployment(json!({"replicas": 3})), steps(), true);
-    assert!(same.is_ok(), "what says the same changes nothing");
+    check_refused(deployment(json!({"replicas": 3})), steps(), "OverrideReplicas", problem);
+    let whole = vec![step(JSON_PATCH, "[{op: replace, path: /spec, value: {replicas: 3}}]")];
+    check_refused(deployment(json!({"replicas": 3})), whole, "OverrideReplicas", problem);
+    let beside = vec![step(
+        JSON_PATCH,
+        "[{op: test, path: /spec/replicas, value: 3}, {op: add, path: /spec/paused, value: true}]",
+    )];
+    assert!(run(deployment(json!({"replicas": 3})), beside, true).is_ok());
 }
 
 #[test]
@@ -423,6 +429,7 @@ fn an_encrypted_object_keeps_its_bytes_and_carries_its_steps() {
     assert_eq!(fields, ["/data/a", "/data/b"]);
 
     for bad in [
+        step(JSON_PATCH, "[{op: replace, path: /metadata, value: {labels: {a: b}}}]"),
         step(MERGE, "metadata: {name: x}"),
         step(JSON_PATCH, "[{op: remove, path: /metadata}]"),
     ] {
