@@ -1,7 +1,7 @@
 //! What a tunnel's driver and its streams share: the state machine under a lock, and who waits for what.
 //!
-//! The lock is held for single operations on the state machine and never across an await. Wakers are
-//! collected under it and woken after it, so that nothing foreign ever runs inside.
+//! The lock is held for single operations on the state machine and never across an await. Wakers of streams
+//! are collected under it and woken after it, because a waker may be the last to hold a task and its streams.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -81,7 +82,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(terms: Terms) -> (Arc<Self>, mpsc::Receiver<(u32, Open)>) {
-        // The state machine lets at most this many opens be undecided, so the channel never is full.
+        // The state machine lets this many opens be undecided. Those the peer took back may stand here as well.
         let (incoming, opens) = mpsc::channel(PENDING_OPENS_MAX);
         let mux = Mux::new(terms, Duration::ZERO);
         let state = State {
@@ -261,15 +262,16 @@ impl Shared {
     }
 }
 
-/// Hands an open to whoever answers them; without such a one it is refused.
+/// Hands an open to whoever answers them; without such a one, or behind too many, it is refused.
 fn offer(state: &mut State, id: u32, open: Open) {
-    let offered = state
-        .incoming
-        .as_ref()
-        .is_some_and(|incoming| incoming.try_send((id, open)).is_ok());
-    if !offered {
-        state
-            .mux
-            .refuse(id, Reset::new(OpenCode::NotAllowed, "nobody takes streams here"));
-    }
+    let offered = match &state.incoming {
+        Some(incoming) => incoming.try_send((id, open)),
+        None => Err(TrySendError::Closed((id, open))),
+    };
+    let refusal = match offered {
+        Ok(()) => return,
+        Err(TrySendError::Full(_)) => Reset::new(OpenCode::Limit, "too many opens wait for an answer"),
+        Err(TrySendError::Closed(_)) => Reset::new(OpenCode::NotAllowed, "nobody takes streams here"),
+    };
+    state.mux.refuse(id, refusal);
 }

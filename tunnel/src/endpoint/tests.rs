@@ -331,6 +331,8 @@ async fn a_closed_tunnel_tells_why_and_fails_its_streams() {
         (said.reason, said.text.as_str()),
         (GoAwayReason::Replaced, "epoch 8 came")
     );
+    let outcome = CloseReason::Peer(Some(said)).outcome(SOON);
+    assert_eq!(outcome, Outcome::Refused, "two agents of one name do not take turns");
     let error = right
         .read(&mut [0; 8])
         .await
@@ -464,4 +466,34 @@ async fn tunnels_cut_under_load_make_room_for_the_next_at_once() {
             .0
             .expect("no panic");
     }
+}
+
+#[tokio::test]
+async fn opens_that_were_taken_back_do_not_grow_the_queue() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    for _ in 0..500 {
+        // The deadline is over at once, so each is asked for and taken back.
+        let lost = hub.opener.open(TargetClass::Deliver, "", Duration::ZERO).await;
+        assert!(lost.is_err(), "nobody answers");
+    }
+    let stale = async {
+        while let Some(wish) = agent.incoming.next().await {
+            if let Ok(stream) = wish.responder.accept() {
+                return stream;
+            }
+        }
+        unreachable!("the tunnel lives")
+    };
+    let ask = async {
+        loop {
+            match hub.opener.open(TargetClass::Deliver, "", SOON).await {
+                Ok(stream) => return stream,
+                Err(error) => assert_eq!(error.code, OpenCode::Limit, "a full queue says so"),
+            }
+        }
+    };
+    let (_theirs, _ours) = timeout(SOON, async { tokio::join!(stale, ask) })
+        .await
+        .expect("room is made");
+    assert_eq!((hub.session.streams(), agent.session.streams()), (1, 1));
 }
