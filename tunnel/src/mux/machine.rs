@@ -112,10 +112,12 @@ impl Mux {
     }
 
     /// Whether the peer granted the stream we opened; `Err` if it refused.
+    ///
+    /// A stream that was granted and is over already counts as granted: it may hold a whole answer.
     pub fn is_opened(&self, id: u32) -> Result<bool, Reset> {
         match self.streams.get(&id) {
-            Some(Stream { ended: Some(reset), .. }) => Err(reset.clone()),
-            Some(stream) => Ok(stream.phase == Phase::Open),
+            Some(stream) if stream.phase == Phase::Open => Ok(true),
+            Some(stream) => stream.ended.clone().map_or(Ok(false), Err),
             None => Err(gone()),
         }
     }

@@ -146,6 +146,24 @@ fn a_refusal_reaches_the_opener_with_code_and_text() {
 }
 
 #[test]
+fn a_stream_granted_answered_and_let_go_in_one_breath_gives_its_whole_answer() {
+    let mut pair = Pair::new();
+    let id = pair.hub.open(&open()).expect("there is room");
+    pair.pump();
+    assert!(pair.agent.accept(id));
+    assert_eq!(pair.agent.write(id, b"done"), Ok(4));
+    pair.agent.finish(id).expect("open");
+    let mut sent: Vec<Bytes> = std::iter::from_fn(|| pair.agent.next_frame(START)).collect();
+    pair.agent.release(id);
+    sent.extend(std::iter::from_fn(|| pair.agent.next_frame(START)));
+    assert_eq!(sent.len(), 4, "OPEN_OK, DATA, FIN and RST arrive together");
+    sent.into_iter()
+        .for_each(|frame| pair.hub.on_frame(frame, START).expect("an honest agent"));
+    assert_eq!(pair.hub.is_opened(id), Ok(true), "it was granted, though it is over");
+    assert_eq!(read_all(&mut pair.hub, id), (b"done".to_vec(), Taken::Finished));
+}
+
+#[test]
 fn bytes_may_follow_an_open_before_its_answer() {
     let mut pair = Pair::new();
     let id = pair.hub.open(&open()).expect("there is room");
