@@ -12,4 +12,5 @@ mod bench;
 mod examples;
 mod inputs;
 mod real;
+mod upgrade;
 mod vectors;
