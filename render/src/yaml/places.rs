@@ -35,7 +35,7 @@ impl Places {
     }
 }
 
-/// The places of one document of a text that [`super::read`] accepted.
+/// The places of one document of a text that [`super::read()`] accepted.
 pub fn locate(text: &str, document: &Document) -> Places {
     let mut places = Places::default();
     let part = &text[document.span.clone()];

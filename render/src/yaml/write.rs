@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// A value as YAML: `apiVersion`, `kind` and `metadata` first, every other key in the order of its bytes.
 ///
 /// Every string that a YAML 1.1 or 1.2 reader could take for something else is quoted, control characters
-/// are escaped, and [`super::read`] gives back the value. The one exception are floats without a fraction,
+/// are escaped, and [`super::read()`] gives back the value. The one exception are floats without a fraction,
 /// which come back as integers, as they do from kubectl.
 pub fn write(value: &Value) -> String {
     // Long lines are not folded: a folded line is one more way to be misread, and diffs grow.
