@@ -3,6 +3,9 @@
 //! The provider is named wherever a configuration is built, because a process's default is whatever some
 //! library set first.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
@@ -43,20 +46,22 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// The hub's side: a self-signed certificate around its key.
-pub(crate) fn server_config(key: &SecretKey) -> Result<Arc<ServerConfig>, TlsError> {
+/// A certificate that holds the key and is signed with it.
+fn certificate(key: &SecretKey) -> Result<CertificateDer<'static>, TlsError> {
     let pair = KeyPair::from_pkcs8_der_and_sign_algo(key.pkcs8(), &PKCS_ED25519).map_err(TlsError::Certificate)?;
     let certificate = CertificateParams::new([CERTIFICATE_NAME.to_owned()])
         .and_then(|params| params.self_signed(&pair))
         .map_err(TlsError::Certificate)?;
+    Ok(certificate.der().clone())
+}
+
+/// The hub's side: a self-signed certificate around its key.
+pub(crate) fn server_config(key: &SecretKey) -> Result<Arc<ServerConfig>, TlsError> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(TlsError::Config)?
         .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            PrivateKeyDer::Pkcs8(key.pkcs8().clone_key()),
-        )
+        .with_single_cert(vec![certificate(key)?], PrivateKeyDer::Pkcs8(key.pkcs8().clone_key()))
         .map_err(TlsError::Config)?;
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Tickets would only serve clients that resume, and ours do not.

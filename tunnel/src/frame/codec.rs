@@ -135,7 +135,7 @@ pub fn encode(frame: &Frame) -> Result<Bytes, FrameError> {
         Frame::Auth(auth) => fixed(Kind::Auth, 0, &[&auth.key, &auth.signature]),
         Frame::Open(stream, open) => json(Kind::Open, *stream, open)?,
         Frame::OpenOk(stream) => fixed(Kind::OpenOk, *stream, &[]),
-        Frame::Data(stream, bytes) => encode_data(*stream, bytes),
+        Frame::Data(stream, bytes) => fixed(Kind::Data, *stream, &[bytes]),
         Frame::Window(stream, credit) => fixed(Kind::Window, *stream, &[&credit.to_be_bytes()]),
         Frame::Fin(stream) => fixed(Kind::Fin, *stream, &[]),
         Frame::Rst(stream, reset) => fixed(
@@ -158,12 +158,6 @@ pub fn encode(frame: &Frame) -> Result<Bytes, FrameError> {
         ),
     };
     Ok(bytes)
-}
-
-/// A DATA frame around a copy of `payload`.
-#[must_use]
-pub fn encode_data(stream: u32, payload: &[u8]) -> Bytes {
-    fixed(Kind::Data, stream, &[payload])
 }
 
 fn fixed(kind: Kind, stream: u32, parts: &[&[u8]]) -> Bytes {

@@ -16,7 +16,7 @@ mod golden_tests;
 mod tests;
 
 pub use code::{GoAwayReason, OpenCode, TargetClass};
-pub use codec::{Auth, Frame, GoAway, Reset, decode, encode, encode_data};
+pub use codec::{Auth, Frame, GoAway, Reset, decode, encode};
 pub use header::{FrameError, Kind};
 pub use hello::{Hello, Nonce, ProtocolRange};
 pub use open::Open;
