@@ -1,9 +1,9 @@
 //! Streams enter at one named peer and leave at another; a delivery goes on to `reconciler::agent`, to be applied.
 //!
-//! All streams share one WebSocket. The agent dials, both sides prove who they are, and from then on either may open streams: the hub for
-//! deliveries and API server requests, the agent for its reports. What a stream carries is not known here,
-//! nor is which cluster exists, which tunnel of a cluster counts, or when to dial again; callers decide
-//! that from [`PeerInfo`], [`ConnectError`] and [`backoff`].
+//! All streams share one WebSocket. The agent dials, both sides prove who they are, and from then on either may
+//! open streams: the hub for deliveries and API server requests, the agent for its reports. What a stream
+//! carries is not known here, nor is which cluster exists, which tunnel of a cluster counts, or when to dial
+//! again; callers decide that from [`PeerInfo`], [`ConnectError`], [`CloseReason`] and [`backoff`].
 //!
 //! In reading order: [`frame`] is the bytes of one message, [`mux`] the pure state machine over them,
 //! [`identity`] who may speak, and [`endpoint`] the two doors, [`connect`] and [`accept`]. The wire is
