@@ -14,6 +14,13 @@ spec:
     spec: {containers: [{name: web, image: "registry.example/web:1"}]}
 "#;
 
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
 #[test]
 fn deployments_become_ready_and_namespaces_can_be_deleted() {
     let clusters = three_clusters();
@@ -32,6 +39,12 @@ fn deployments_become_ready_and_namespaces_can_be_deleted() {
     assert_eq!(
         cluster.get("shop", "configmap/settings").unwrap()["data"]["color"],
         "blue"
+    );
+    let version = runtime().block_on(async { cluster.client().await.apiserver_version().await });
+    assert_eq!(
+        version.unwrap().major,
+        "1",
+        "a program connects with the kubeconfig as well"
     );
     eventually(wait::LONG, "the Deployment is ready", || {
         match cluster.get("shop", "deployment/web")?["status"]["readyReplicas"].as_u64() {

@@ -11,6 +11,7 @@ mod servers;
 
 use std::path::{Path, PathBuf};
 
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
 pub use self::options::{Options, User};
@@ -81,6 +82,14 @@ impl ControlPlane {
     /// A kubeconfig of one of [`Options::users`].
     pub fn kubeconfig_of(&self, user: &str) -> PathBuf {
         self.folder.join(format!("{user}.kubeconfig"))
+    }
+
+    /// A client of the administrator, for tests and benches that watch. It lives in the caller's runtime.
+    pub async fn client(&self) -> kube::Client {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).expect("it was written before the cluster was ready");
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        kube::Client::try_from(config.expect("its one context is complete")).expect("its certificate is valid")
     }
 
     /// A folder of its own, for logs and whatever else belongs to it.

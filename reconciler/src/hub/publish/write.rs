@@ -27,7 +27,7 @@ pub struct Decision<'a> {
     pub contents: &'a BTreeMap<Digest, Arc<Description>>,
     /// Commits that have contents of this decision, such as the commit of rendered that is to be released.
     pub known_in: &'a [CommitId],
-    /// The commit's message, from [`super::message`].
+    /// The commit's message, from [`super::message()`].
     pub message: &'a str,
     /// The commit's time, in seconds since 1970.
     pub seconds: i64,
