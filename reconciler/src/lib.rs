@@ -5,6 +5,7 @@
 //! plain functions, here or in `render`; the async code only carries.
 
 pub mod apply;
+pub mod cli;
 pub mod fault;
 pub mod limits;
 pub mod telemetry;

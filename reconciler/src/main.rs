@@ -1,1 +1,7 @@
-fn main() {}
+//! The `flotilla` binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    flotilla_reconciler::cli::main()
+}

@@ -26,3 +26,10 @@ pub fn start(filter: &str, format: LogFormat) {
     // A process that has a subscriber already (a test) keeps it.
     drop(started);
 }
+
+/// A name for this process that no other has: host, process and start.
+pub fn process_name() -> String {
+    let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty()).unwrap_or_else(|| "flotilla".to_owned());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("{host}-{}-{:x}", std::process::id(), now.as_millis())
+}

@@ -1,1 +1,17 @@
-//! The agent: envelopes come in through the tunnel, a journal and a desired state go out to `apply`.
+//! The agent: envelopes come in through the tunnel, a desired state goes out to `apply`, and what comes of
+//! it goes back through the tunnel to the hub's `observe`.
+//!
+//! It dials the hub, never the other way round, and believes it only as far as `wire::accept` says. What
+//! it took is in its journal, so it keeps enforcing that while the hub is away. Applying is deliberately
+//! not here.
+
+mod deliver;
+pub mod join;
+mod journal;
+mod reports;
+mod run;
+mod session;
+mod target;
+
+pub use journal::{Journal, JournalError};
+pub use run::{AgentError, AgentOptions, run};

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use http::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
@@ -38,8 +39,27 @@ pub enum ClientError {
     Build(#[source] Box<kube::Error>),
 }
 
-/// A client for a context of a kubeconfig; `None` is the file's current context.
-pub async fn client_from_kubeconfig(path: &Path, context: Option<&str>) -> Result<Client, ClientError> {
+/// A cluster's API server, as a kubeconfig or a pod's surroundings describe it.
+pub struct ApiServer {
+    /// For requests.
+    pub client: Client,
+    /// Its address, for streams that others speak TLS in.
+    pub address: Uri,
+}
+
+impl ApiServer {
+    /// By a context of a kubeconfig; `None` is the file's current context.
+    pub async fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<Self, ClientError> {
+        api_server(config(path, context).await?)
+    }
+
+    /// From inside a cluster, by the pod's service account.
+    pub fn in_cluster() -> Result<Self, ClientError> {
+        api_server(Config::incluster().map_err(|source| ClientError::InCluster(Box::new(source)))?)
+    }
+}
+
+async fn config(path: &Path, context: Option<&str>) -> Result<Config, ClientError> {
     let kubeconfig = Kubeconfig::read_from(path).map_err(|source| ClientError::Read {
         path: path.to_owned(),
         source: Box::new(source),
@@ -48,27 +68,22 @@ pub async fn client_from_kubeconfig(path: &Path, context: Option<&str>) -> Resul
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map_err(|source| ClientError::Context {
-            path: path.to_owned(),
-            context: context.unwrap_or_default().to_owned(),
-            source: Box::new(source),
-        })?;
-    client(config)
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    config.map_err(|source| ClientError::Context {
+        path: path.to_owned(),
+        context: context.unwrap_or_default().to_owned(),
+        source: Box::new(source),
+    })
 }
 
-/// A client from inside a cluster, by the pod's service account.
-pub fn client_in_cluster() -> Result<Client, ClientError> {
-    client(Config::incluster().map_err(|source| ClientError::InCluster(Box::new(source)))?)
-}
-
-fn client(mut config: Config) -> Result<Client, ClientError> {
+fn api_server(mut config: Config) -> Result<ApiServer, ClientError> {
+    let address = config.cluster_url.clone();
     config.connect_timeout = Some(API_CONNECT_TIMEOUT);
     // Reading has no timeout of its own: it would end watches. Requests are bounded where they are made.
     config.read_timeout = None;
     config.write_timeout = Some(API_REQUEST_TIMEOUT);
     // One refusal for being busy (429) is not the end of a pass: kube's policy waits as the server says.
     config.default_retry = true;
-    Client::try_from(config).map_err(|source| ClientError::Build(Box::new(source)))
+    let client = Client::try_from(config).map_err(|source| ClientError::Build(Box::new(source)))?;
+    Ok(ApiServer { client, address })
 }

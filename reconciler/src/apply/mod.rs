@@ -38,7 +38,7 @@ use render::{ObjectKey, UnitKey};
 use crate::wire::Held;
 
 pub use applier::{ApplierOptions, ApplyError, run};
-pub use client::{ClientError, client_from_kubeconfig, client_in_cluster};
+pub use client::{ApiServer, ClientError};
 pub use status::ApplyReport;
 
 /// The field manager of everything that is applied, and what proves that an object is ours. Under another

@@ -1,6 +1,26 @@
 //! The hub: Git in, deliveries out.
+//!
+//! [`source`] sees a moved ref, `planner` plans it, [`publish`] writes what was decided, and each cluster is
+//! told through its tunnel, or by an applier here where it has no agent. What clusters say comes back
+//! through [`observe`]. Every decision is [`engine`]'s, as a plain function; the rest carries.
 
+mod clusters;
+mod direct;
+mod dispatch;
+pub mod engine;
+mod gateway;
 pub mod git;
+mod keeper;
+pub mod observe;
+mod planner;
 pub mod publish;
+mod registry;
 pub mod repository;
+mod run;
+pub mod serve;
+mod session;
 pub mod source;
+
+pub use planner::load_revision;
+pub use run::{HubError, HubOptions, OnRewrite, SharedState, run};
+pub use serve::Listen;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use render::describe::{Content, Description};
+use render::describe::Description;
 use render::{ClusterName, Digest, ObjectKey, Revision, UnitKey};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// All that one cluster is told: the complete list of its units. What is not in it is removed, by proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,8 +83,8 @@ pub struct Held {
 }
 
 /// The hub's messages on a deliver stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "type")]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Deliver {
     /// A new envelope; the newest wins.
     Envelope {
@@ -94,8 +95,8 @@ pub enum Deliver {
     Content {
         /// Its digest.
         digest: Digest,
-        /// Its objects.
-        objects: Vec<Content>,
+        /// Its bytes as they were digested.
+        description: Box<RawValue>,
     },
     /// A content that was asked for and that the hub cannot give.
     Missing {
@@ -159,14 +160,8 @@ impl Envelope {
 impl Deliver {
     /// The message that carries a content.
     pub fn content(description: &Description) -> Self {
-        let objects = description
-            .objects
-            .iter()
-            .map(|object| object.content.clone())
-            .collect();
-        Self::Content {
-            digest: description.digest,
-            objects,
-        }
+        let text = String::from_utf8(description.to_json()).expect("canonical JSON is UTF-8");
+        let body = RawValue::from_string(text).expect("canonical JSON is JSON");
+        Self::Content { digest: description.digest, description: body }
     }
 }

@@ -7,9 +7,11 @@
 mod accept;
 mod envelope;
 mod framing;
+mod intake;
 mod report;
 
 pub use accept::{Accepted, Refusal, accept};
 pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};
 pub use framing::{FramingError, read_message, write_message};
+pub use intake::Intake;
 pub use report::{Counts, Health, ObjectResult, ObjectState, Report, UnitReport, UnitState};

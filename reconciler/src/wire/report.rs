@@ -36,6 +36,24 @@ pub struct Report {
 impl Report {
     /// The version that this build writes.
     pub const VERSION: u32 = 1;
+
+    /// A report of what was taken and what came of it.
+    pub fn new(
+        cluster: ClusterName,
+        held: Option<Held>,
+        refused: Option<(u64, Refusal)>,
+        applied: crate::apply::ApplyReport,
+    ) -> Self {
+        Self {
+            version: Self::VERSION,
+            cluster,
+            held,
+            refused,
+            units: applied.units,
+            kubernetes_version: applied.kubernetes_version,
+            trouble: applied.trouble,
+        }
+    }
 }
 
 /// How a unit fares in one cluster.

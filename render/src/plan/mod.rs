@@ -4,6 +4,7 @@
 //! cluster whose overrides do not fit keeps its own; every other unit and cluster moves on.
 
 mod delta;
+mod diff;
 mod memo;
 mod unit;
 
@@ -18,6 +19,7 @@ use crate::name::{Revision, UnitKey};
 use crate::published::{Published, UnitPlacement};
 
 pub use delta::{ClusterDelta, Delta, Share, deltas};
+pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
 
 /// All that a decision may look at.

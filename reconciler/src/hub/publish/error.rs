@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use render::layout::LayoutError;
-use render::{Digest, UnitKey};
+use render::{Digest, Revision, UnitKey};
 
 use super::CommitId;
 use crate::hub::repository::RepositoryError;
@@ -30,6 +30,12 @@ pub enum StateError {
     SourceIsOutput {
         /// Its full name.
         branch: String,
+    },
+    /// A revision that cannot be in this repository.
+    #[error("the revision {revision} is not known here")]
+    UnknownRevision {
+        /// Which.
+        revision: Revision,
     },
     /// A new repository could not be made.
     #[error("failed to create the state repository {path}")]

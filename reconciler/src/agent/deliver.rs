@@ -1,0 +1,186 @@
+//! A deliver stream: envelopes and contents in, requests and answers out.
+
+use std::sync::Arc;
+
+use render::Digest;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Mutex, watch};
+
+use super::journal::{Journal, JournalError};
+use crate::apply::Desired;
+use crate::wire::{
+    Accepted, ContentRequest, Deliver, DeliverReply, Envelope, FramingError, Intake, Refusal, read_message,
+    write_message,
+};
+
+/// What the agent holds, shared by the sessions that follow one another.
+pub(super) struct Holdings {
+    intake: Mutex<Intake>,
+    journal: Journal,
+    hub_keys: Vec<tunnel::PublicKey>,
+    desired: watch::Sender<Option<Arc<Desired>>>,
+    refused: watch::Sender<Option<(u64, Refusal)>>,
+}
+
+impl Holdings {
+    /// Starts with what the journal had.
+    pub(super) fn new(intake: Intake, journal: Journal, hub_keys: Vec<tunnel::PublicKey>) -> Self {
+        let desired = watch::Sender::new(intake.desired().map(Arc::new));
+        let refused = watch::Sender::new(None);
+        Self { intake: Mutex::new(intake), journal, hub_keys, desired, refused }
+    }
+
+    /// What should be in the cluster, newest first.
+    pub(super) fn desired(&self) -> watch::Receiver<Option<Arc<Desired>>> {
+        self.desired.subscribe()
+    }
+
+    /// The envelope that was refused last, unless one was taken since.
+    pub(super) fn refused(&self) -> watch::Receiver<Option<(u64, Refusal)>> {
+        self.refused.subscribe()
+    }
+
+    /// Takes an envelope when it is believed, and starts applying it; what it says is journalled by
+    /// [`Holdings::record`].
+    async fn take(&self, envelope: &Envelope) -> Result<Accepted, Refusal> {
+        let verify = |bytes: &[u8], signature: &str| self.is_signed(bytes, signature);
+        let sequence = envelope.sequence;
+        let mut intake = self.intake.lock().await;
+        let accepted = intake.envelope(envelope, verify);
+        match &accepted {
+            Err(refusal) => {
+                tracing::warn!(sequence, error = %refusal, "Refused envelope.");
+                self.refused.send_replace(Some((sequence, refusal.clone())));
+            }
+            Ok(Accepted::Same) => {}
+            Ok(Accepted::New) => {
+                tracing::info!(sequence, units = envelope.units.len(), "Took envelope.");
+                self.refused.send_replace(None);
+                // Applied while it is journalled: a crash in between costs a repeated delivery, no more.
+                self.publish(&intake);
+            }
+        }
+        accepted
+    }
+
+    async fn missing(&self) -> Vec<Digest> {
+        self.intake.lock().await.missing()
+    }
+
+    async fn record(&self, envelope: &Envelope) -> Result<(), JournalError> {
+        let held = envelope.held();
+        self.journalled(move |journal| journal.write_held(&held)).await?;
+        let mut intake = self.intake.lock().await;
+        self.tidy(&mut intake).await;
+        Ok(())
+    }
+
+    fn is_signed(&self, bytes: &[u8], signature: &str) -> bool {
+        let signature = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, signature);
+        signature.is_ok_and(|signature| self.hub_keys.iter().any(|key| key.verifies(bytes, &signature)))
+    }
+
+    async fn content(&self, digest: Digest, bytes: Vec<u8>) -> Result<(), JournalError> {
+        let mut intake = self.intake.lock().await;
+        if !intake.missing().contains(&digest) {
+            return Ok(());
+        }
+        if let Err(error) = intake.content(digest, &bytes) {
+            tracing::warn!(%digest, error = &error as &dyn std::error::Error, "Refused content.");
+            return Ok(());
+        }
+        if intake.missing().is_empty() {
+            self.publish(&intake);
+        }
+        self.journalled(move |journal| journal.write_content(digest, &bytes)).await?;
+        self.tidy(&mut intake).await;
+        Ok(())
+    }
+
+    fn publish(&self, intake: &Intake) {
+        self.desired.send_replace(intake.desired().map(Arc::new));
+    }
+
+    async fn tidy(&self, intake: &mut Intake) {
+        let unwanted = intake.drop_unwanted();
+        if !unwanted.is_empty() {
+            let removed = self.journalled(move |journal| {
+                journal.remove_contents(&unwanted);
+                Ok(())
+            });
+            // Leftovers cost disk, nothing else, and are told of where they are found.
+            drop(removed.await);
+        }
+    }
+
+    async fn journalled(
+        &self,
+        write: impl FnOnce(&Journal) -> Result<(), JournalError> + Send + 'static,
+    ) -> Result<(), JournalError> {
+        let journal = self.journal.clone();
+        match tokio::task::spawn_blocking(move || write(&journal)).await {
+            Ok(written) => written,
+            Err(join) => std::panic::resume_unwind(join.into_panic()),
+        }
+    }
+}
+
+/// Why a deliver stream ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeliverError {
+    #[error("the stream failed")]
+    Stream(#[source] FramingError),
+    #[error("the journal failed")]
+    Journal(#[source] JournalError),
+}
+
+/// Serves one deliver stream to its end.
+pub(super) async fn serve<S>(holdings: &Holdings, stream: S) -> Result<(), DeliverError>
+where
+    S: AsyncRead + AsyncWrite,
+{
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let reader = &mut Box::pin(&mut reader);
+    let writer = &mut Box::pin(&mut writer);
+    while let Some(message) = read_message::<_, Deliver>(reader).await.map_err(DeliverError::Stream)? {
+        match message {
+            Deliver::Envelope { envelope } => answer(holdings, &envelope, writer).await?,
+            Deliver::Content { digest, description } => {
+                let bytes = Box::<str>::from(description).into_string().into_bytes();
+                holdings.content(digest, bytes).await.map_err(DeliverError::Journal)?;
+            }
+            Deliver::Missing { digest, message } => {
+                tracing::warn!(%digest, message, "Hub could not send a content.");
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn answer<W>(holdings: &Holdings, envelope: &Envelope, writer: &mut W) -> Result<(), DeliverError>
+where
+    W: AsyncWrite + Unpin,
+{
+    let sequence = envelope.sequence;
+    match holdings.take(envelope).await {
+        Err(refusal) => return reply(writer, &DeliverReply::Refused { sequence, refusal }).await,
+        Ok(Accepted::Same | Accepted::New) => {}
+    }
+    // Also for an envelope that is held already: its contents may have been lost.
+    let digests = holdings.missing().await;
+    if !digests.is_empty() {
+        reply(writer, &DeliverReply::Need(ContentRequest { digests })).await?;
+    }
+    holdings.record(envelope).await.map_err(DeliverError::Journal)?;
+    reply(writer, &DeliverReply::Taken { sequence }).await
+}
+
+async fn reply<W>(writer: &mut W, reply: &DeliverReply) -> Result<(), DeliverError>
+where
+    W: AsyncWrite + Unpin,
+{
+    write_message(writer, reply).await.map_err(DeliverError::Stream)
+}
+
+#[cfg(test)]
+mod tests;

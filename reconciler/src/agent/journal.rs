@@ -1,0 +1,139 @@
+//! The journal: what was taken, on disk, so that an agent that restarts without its hub keeps enforcing it.
+//!
+//! ```text
+//! <folder>/held.json               the newest believed envelope
+//! <folder>/contents/<digest>.json  each content it names
+//! ```
+//!
+//! A content is written before the envelope that needs nothing else counts as complete, every file is
+//! written beside its place and moved there, and what does not read back is an error, never an empty journal.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use render::{ClusterName, Digest};
+use serde::de::DeserializeOwned;
+
+use crate::wire::{Held, Intake};
+
+const HELD_FILE: &str = "held.json";
+const CONTENTS_FOLDER: &str = "contents";
+
+/// A journal on disk.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    folder: PathBuf,
+}
+
+/// A journal that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// A file could not be read.
+    #[error("failed to read {path}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file could not be written.
+    #[error("failed to write {path}")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is not what it should be. It is left as it is, for a person to look at.
+    #[error("{path} is damaged")]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl Journal {
+    /// Opens a journal, making its folder when there is none.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, JournalError> {
+        let folder = folder.into();
+        let contents = folder.join(CONTENTS_FOLDER);
+        fs::create_dir_all(&contents).map_err(|source| JournalError::Write { path: contents, source })?;
+        Ok(Self { folder })
+    }
+
+    /// What was taken before. A content that is damaged counts as missing, since the hub can send it
+    /// again; a damaged list is an error.
+    pub fn read(&self, cluster: ClusterName) -> Result<Intake, JournalError> {
+        let held: Option<Held> = read_json(&self.folder.join(HELD_FILE))?;
+        let mut intake = Intake::new(cluster, held);
+        for digest in intake.missing() {
+            let path = self.content_path(digest);
+            let Some(bytes) = read_file(&path)? else { continue };
+            if let Err(error) = intake.content(digest, &bytes) {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(path = %path.display(), error, "Found a damaged content and left it out.");
+            }
+        }
+        Ok(intake)
+    }
+
+    /// Records a believed envelope.
+    pub fn write_held(&self, held: &Held) -> Result<(), JournalError> {
+        let path = self.folder.join(HELD_FILE);
+        let bytes = serde_json::to_vec(held).map_err(|source| JournalError::Damaged { path: path.clone(), source })?;
+        write_file(&path, &bytes)
+    }
+
+    /// Records a content's bytes.
+    pub fn write_content(&self, digest: Digest, bytes: &[u8]) -> Result<(), JournalError> {
+        write_file(&self.content_path(digest), bytes)
+    }
+
+    /// Removes contents that nothing names any more.
+    pub fn remove_contents(&self, digests: &[Digest]) {
+        for digest in digests {
+            let path = self.content_path(*digest);
+            if let Err(error) = fs::remove_file(&path)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                tracing::warn!(path = %path.display(), %error, "Could not remove an old content.");
+            }
+        }
+    }
+
+    fn content_path(&self, digest: Digest) -> PathBuf {
+        self.folder.join(CONTENTS_FOLDER).join(format!("{}.json", digest.short(64)))
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, JournalError> {
+    let damaged = |source| JournalError::Damaged { path: path.to_owned(), source };
+    let Some(bytes) = read_file(path)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+}
+
+fn read_file(path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(JournalError::Read { path: path.to_owned(), source }),
+    }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
+    let failed = |source| JournalError::Write { path: path.to_owned(), source };
+    let beside = path.with_extension("new");
+    let mut file = fs::File::create(&beside).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.sync_data().map_err(failed)?;
+    fs::rename(&beside, path).map_err(failed)?;
+    // The move itself lasts only once its folder is on disk.
+    let folder = path.parent().unwrap_or(path);
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+}

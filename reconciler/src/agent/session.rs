@@ -1,0 +1,183 @@
+//! One tunnel after another: dial, serve what the hub opens, dial again.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::Uri;
+use render::ClusterName;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+use tunnel::backoff::{Backoff, Outcome};
+use tunnel::{ConnectError, ConnectOptions, IncomingOpen, OpenCode, PublicKey, SecretKey, TargetClass, Tunnel};
+
+use super::deliver::{self, Holdings};
+use super::reports::{self, Sources};
+use super::target;
+use crate::apply::ApplyReport;
+
+/// How long the hub may take to accept the report stream.
+const REPORT_OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What every session of this agent has in common.
+pub(super) struct Dialer {
+    pub(super) cluster: ClusterName,
+    pub(super) url: String,
+    pub(super) hub_keys: Vec<PublicKey>,
+    pub(super) key: Arc<SecretKey>,
+    pub(super) api_server: Uri,
+    pub(super) api_server_allowed: bool,
+    pub(super) holdings: Arc<Holdings>,
+    pub(super) applied: watch::Receiver<ApplyReport>,
+}
+
+impl Dialer {
+    /// Keeps a tunnel until shutdown.
+    pub(super) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut backoff = Backoff::default();
+        loop {
+            let outcome = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                outcome = self.session(&shutdown) => outcome,
+            };
+            let (next, wait) = backoff.after(outcome, fastrand::f64());
+            backoff = next;
+            tracing::debug!(wait_ms = wait.as_millis(), attempt = backoff.failures(), "Waited to dial again.");
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                () = sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn session(&self, shutdown: &CancellationToken) -> Outcome {
+        let cluster = self.cluster.to_string();
+        let options =
+            ConnectOptions::new(self.url.clone(), self.hub_keys.clone(), cluster, Arc::clone(&self.key), epoch());
+        match tunnel::connect(&options).await {
+            Ok(tunnel) => {
+                tracing::info!(peer = %self.url, "Connected to hub.");
+                let born = Instant::now();
+                self.serve(tunnel, shutdown).await;
+                Outcome::Lived(born.elapsed())
+            }
+            Err(error) => {
+                self.tell(&error);
+                error.outcome()
+            }
+        }
+    }
+
+    fn tell(&self, error: &ConnectError) {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(peer = %self.url, error, "Could not connect to hub.");
+    }
+
+    async fn serve(&self, tunnel: Tunnel, shutdown: &CancellationToken) {
+        let Tunnel { opener, mut incoming, session, .. } = tunnel;
+        let tasks = TaskTracker::new();
+        // Everything of this session ends with it.
+        let ended = shutdown.child_token();
+        let _end = ended.clone().drop_guard();
+        let sources = Sources {
+            cluster: self.cluster.clone(),
+            desired: self.holdings.desired(),
+            refused: self.holdings.refused(),
+            applied: self.applied.clone(),
+        };
+        let report = async move {
+            match opener.open(TargetClass::Report, "", REPORT_OPEN_TIMEOUT).await {
+                Ok(stream) => {
+                    if let Err(error) = reports::send(sources, stream).await {
+                        tracing::debug!(error = &error as &dyn std::error::Error, "Lost report stream.");
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "Hub took no report stream."),
+            }
+        };
+        spawn(&tasks, &ended, report, "report");
+        loop {
+            let open = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                reason = session.closed() => {
+                    tracing::info!(%reason, "Lost connection to hub.");
+                    return;
+                }
+                // A hub that drains is dialled again at once, so that another one takes over.
+                away = session.draining() => {
+                    tracing::info!(reason = ?away.reason, "Hub asked to reconnect.");
+                    return;
+                }
+                open = incoming.next() => open,
+            };
+            match open {
+                Some(open) => self.opened(open, &tasks, &ended),
+                None => return,
+            }
+        }
+    }
+
+    fn opened(&self, opened: IncomingOpen, tasks: &TaskTracker, ended: &CancellationToken) {
+        let IncomingOpen { open, responder } = opened;
+        match open.class {
+            TargetClass::Deliver => {
+                let Ok(stream) = responder.accept() else { return };
+                let holdings = Arc::clone(&self.holdings);
+                let serve = async move {
+                    if let Err(error) = deliver::serve(&holdings, stream).await {
+                        tracing::warn!(error = &error as &dyn std::error::Error, "Lost deliver stream.");
+                    }
+                };
+                spawn(tasks, ended, serve, "deliver");
+            }
+            TargetClass::ApiServer => {
+                let (server, allowed) = (self.api_server.clone(), self.api_server_allowed);
+                let limit = Duration::from_millis(open.deadline_ms);
+                let serve = async move {
+                    match target::dial_api_server(&server, allowed, limit).await {
+                        Ok(socket) => {
+                            if let Ok(stream) = responder.accept() {
+                                target::splice(stream, socket).await;
+                            }
+                        }
+                        Err(denial) => responder.refuse(denial.code, &denial.text),
+                    }
+                };
+                spawn(tasks, ended, serve, "apiserver");
+            }
+            TargetClass::Report => responder.refuse(OpenCode::NotAllowed, "an agent takes no reports"),
+            TargetClass::Unknown(class) => {
+                responder.refuse(OpenCode::NotAllowed, &format!("this agent knows no target class {class:?}"));
+            }
+        }
+    }
+}
+
+fn spawn(
+    tasks: &TaskTracker,
+    ended: &CancellationToken,
+    work: impl Future<Output = ()> + Send + 'static,
+    name: &'static str,
+) {
+    let ended = ended.clone();
+    let until = async move {
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => {}
+            () = work => {}
+        }
+    };
+    tasks.spawn(until.instrument(tracing::info_span!("stream", class = name)));
+}
+
+/// A number that is higher in each later session of this cluster: milliseconds since 1970. A clock that
+/// was put back makes the hub prefer the older session until that one is seen dead.
+fn epoch() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,134 @@
+//! `flotilla agent` and `flotilla agent join`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use render::ClusterName;
+use tokio_util::sync::CancellationToken;
+use tunnel::PublicKey;
+
+use super::keys;
+use crate::agent::{self, AgentOptions, join};
+use crate::apply::{ApiServer, ApplierOptions};
+use crate::telemetry::process_name;
+
+/// Keep one cluster as the hub says, and go on while the hub is away.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Agent {
+    #[command(subcommand)]
+    command: Option<AgentCommand>,
+    /// Which cluster this is: the name of its file in clusters/.
+    #[arg(long, env = "FLOTILLA_CLUSTER", required = true)]
+    cluster: Option<ClusterName>,
+    /// Where the hub listens: host:port or wss://host:port.
+    #[arg(long, env = "FLOTILLA_HUB", required = true)]
+    hub: Option<String>,
+    /// The hub's public key (`flotilla hub key` prints it); may be given more than once.
+    #[arg(long = "hub-key", env = "FLOTILLA_HUB_KEYS", value_delimiter = ',', value_parser = keys::public, required = true)]
+    hub_keys: Vec<PublicKey>,
+    /// The cluster's key, as `flotilla agent join` made it.
+    #[arg(long, env = "FLOTILLA_KEY_FILE")]
+    key: Option<PathBuf>,
+    /// Folder of what was taken, so that an agent that restarts without its hub goes on with it.
+    #[arg(long, env = "FLOTILLA_JOURNAL")]
+    journal: Option<PathBuf>,
+    /// How the cluster's API server is reached; without it, as a pod inside the cluster.
+    #[arg(long, env = "FLOTILLA_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// A context of that kubeconfig; without it, the current one.
+    #[arg(long, env = "FLOTILLA_CONTEXT", requires = "kubeconfig")]
+    context: Option<String>,
+    /// Whether the hub may open streams to the API server.
+    #[arg(long, env = "FLOTILLA_SYNC_MODE", value_enum, default_value_t)]
+    sync_mode: AgentMode,
+}
+
+/// The modes in which an agent applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum AgentMode {
+    /// The agent applies; the hub may read through it.
+    #[default]
+    Dual,
+    /// The agent applies; the hub reaches nothing.
+    Pull,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    /// Make a cluster's key and print the file to commit as clusters/NAME.yaml.
+    Join(Join),
+}
+
+/// Arguments of `agent join`.
+#[derive(Debug, Args)]
+pub(super) struct Join {
+    /// The cluster's name.
+    #[arg(long)]
+    cluster: ClusterName,
+    /// Where its key is kept; made when it is missing.
+    #[arg(long)]
+    key: Option<PathBuf>,
+    /// A label of the cluster, KEY=VALUE; may be given more than once.
+    #[arg(long = "label", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Whether the hub may open streams to its API server.
+    #[arg(long, value_enum, default_value_t)]
+    sync_mode: AgentMode,
+}
+
+impl AgentMode {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Dual => "Dual",
+            Self::Pull => "Pull",
+        }
+    }
+}
+
+impl Agent {
+    pub(super) fn join(&self) -> Option<&Join> {
+        self.command.as_ref().map(|AgentCommand::Join(join)| join)
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf {
+    given.unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.key")))
+}
+
+pub(super) fn run_join(join: &Join) -> anyhow::Result<ExitCode> {
+    let path = key_path(join.key.clone(), &join.cluster);
+    let key = keys::read_or_make(&path)?;
+    eprintln!("The key of cluster {} is in {}; keep it where its agent runs.", join.cluster, path.display());
+    print!("{}", join::cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text()));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
+    let cluster = arguments.cluster.context("--cluster is missing")?;
+    let hub = arguments.hub.context("--hub is missing")?;
+    let api_server = match &arguments.kubeconfig {
+        Some(path) => ApiServer::from_kubeconfig(path, arguments.context.as_deref()).await?,
+        None => ApiServer::in_cluster().context("and no --kubeconfig was given")?,
+    };
+    let options = AgentOptions {
+        hub: if hub.contains("://") { hub } else { format!("wss://{hub}") },
+        hub_keys: arguments.hub_keys,
+        key: keys::read(&key_path(arguments.key, &cluster))?,
+        journal: arguments.journal.unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.journal"))),
+        client: api_server.client,
+        api_server: api_server.address,
+        api_server_allowed: arguments.sync_mode == AgentMode::Dual,
+        applier: ApplierOptions::new(cluster.clone(), process_name()),
+        cluster,
+    };
+    Box::pin(agent::run(options, shutdown)).await?;
+    Ok(ExitCode::SUCCESS)
+}

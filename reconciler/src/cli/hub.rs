@@ -1,0 +1,98 @@
+//! `flotilla hub`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use tokio_util::sync::CancellationToken;
+
+use super::keys;
+use crate::hub::publish::StateRefs;
+use crate::hub::{self, HubOptions, Listen, OnRewrite};
+use crate::limits::REFS_POLL;
+
+/// Follow a repository, decide, and deliver.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Hub {
+    #[command(subcommand)]
+    command: Option<HubCommand>,
+    /// The local repository that people push to, bare or not.
+    #[arg(long, env = "FLOTILLA_REPOSITORY", required = true)]
+    repository: Option<PathBuf>,
+    /// Its branch.
+    #[arg(long, env = "FLOTILLA_BRANCH", default_value = "main")]
+    branch: String,
+    /// A bare repository of the hub's own for what it decides, made when it is missing; without it, the
+    /// refs below are written to the repository itself.
+    #[arg(long, env = "FLOTILLA_STATE_REPOSITORY")]
+    state_repository: Option<PathBuf>,
+    /// The ref of the approved target.
+    #[arg(long, default_value = "flotilla/rendered")]
+    rendered_ref: String,
+    /// The ref of what clusters are told now.
+    #[arg(long, default_value = "flotilla/released")]
+    released_ref: String,
+    /// The hub's key, made when it is missing. Agents pin it, so keep it.
+    #[arg(long, env = "FLOTILLA_HUB_KEY_FILE", default_value = "flotilla-hub.key")]
+    key: PathBuf,
+    /// Where agents dial.
+    #[arg(long, env = "FLOTILLA_LISTEN", default_value = "127.0.0.1:7443")]
+    listen: SocketAddr,
+    /// Where the read-only API answers: a loopback address, or unix:PATH.
+    #[arg(long, env = "FLOTILLA_API", default_value = "127.0.0.1:7070")]
+    api: Listen,
+    /// The kubeconfig with the contexts that clusters name in spec.kubeconfigContext.
+    #[arg(long, env = "FLOTILLA_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// What happens when the branch's history was rewritten.
+    #[arg(long, value_enum, default_value_t)]
+    on_rewrite: OnRewrite,
+    /// Begin a new lineage where the released ref is missing, whatever clusters hold. They go on with
+    /// theirs until spec.lineage of fleet.yaml names the new one.
+    #[arg(long)]
+    new_lineage: bool,
+    /// Seconds that clusters may take to say what they hold, when the released ref is missing.
+    #[arg(long, default_value_t = 35)]
+    recovery_grace_seconds: u64,
+}
+
+#[derive(Debug, Subcommand)]
+enum HubCommand {
+    /// Print the hub's public key, which agents pin; makes the key when it is missing.
+    Key {
+        /// The key's file.
+        #[arg(long, env = "FLOTILLA_HUB_KEY_FILE", default_value = "flotilla-hub.key")]
+        key: PathBuf,
+    },
+}
+
+pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
+    if let Some(HubCommand::Key { key }) = arguments.command {
+        println!("{}", keys::read_or_make(&key)?.public());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = HubOptions {
+        source: arguments.repository.context("--repository is missing")?,
+        branch: arguments.branch,
+        state: arguments.state_repository,
+        refs: StateRefs {
+            rendered: arguments.rendered_ref,
+            released: arguments.released_ref,
+            ..StateRefs::default()
+        },
+        on_rewrite: arguments.on_rewrite,
+        new_lineage: arguments.new_lineage,
+        recovery_grace: Duration::from_secs(arguments.recovery_grace_seconds),
+        poll: REFS_POLL,
+        listen: arguments.listen,
+        api: arguments.api,
+        key: keys::read_or_make(&arguments.key)?,
+        kubeconfig: arguments.kubeconfig,
+    };
+    Box::pin(hub::run(options, shutdown)).await?;
+    Ok(ExitCode::SUCCESS)
+}

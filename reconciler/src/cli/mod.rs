@@ -1,0 +1,143 @@
+//! The command line: arguments go in, data to stdout and everything else to stderr go out.
+//!
+//! Exit codes: 0 done, 1 failed, 64 wrong usage; `plan`: 0 no differences, 1 differences, 2 an error or an
+//! Error finding. What commands do is elsewhere; here they are only asked for and told of.
+
+#[cfg(feature = "agent")]
+mod agent;
+#[cfg(feature = "hub")]
+mod hub;
+mod init;
+mod keys;
+#[cfg(feature = "hub")]
+mod plan;
+#[cfg(feature = "hub")]
+mod plan_text;
+mod sibling;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
+
+use crate::telemetry::{self, LogFormat};
+
+/// Wrong usage or configuration, as sysexits has it.
+const USAGE: u8 = 64;
+
+/// Keep a fleet of Kubernetes clusters as a Git repository says.
+#[derive(Debug, Parser)]
+#[command(name = "flotilla", version, propagate_version = true)]
+struct Arguments {
+    /// What is logged to stderr, in tracing's form: `info`, `debug`, `flotilla_reconciler::apply=debug`.
+    #[arg(long, global = true, env = "FLOTILLA_LOG", default_value = "info")]
+    log: String,
+    /// How log lines look.
+    #[arg(long, global = true, env = "FLOTILLA_LOG_FORMAT", value_enum, default_value_t)]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a fleet repository with one Subscription to begin with.
+    Init(init::Init),
+    /// Run the hub: follow a repository and deliver what it says.
+    #[cfg(feature = "hub")]
+    Hub(Box<hub::Hub>),
+    /// Run the agent of a cluster, or make its key with `agent join`.
+    #[cfg(feature = "agent")]
+    Agent(Box<agent::Agent>),
+    /// Show what a revision of the fleet changes, before it is pushed.
+    #[cfg(feature = "hub")]
+    Plan(plan::PlanArguments),
+    /// Run the query index (the sibling binary flotilla-pedia).
+    #[command(disable_help_flag = true)]
+    Pedia(sibling::Sibling),
+    /// Run the edge cache (the sibling binary flotilla-edge).
+    #[command(disable_help_flag = true)]
+    Edge(sibling::Sibling),
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and versions are answers; everything else is wrong usage.
+            let code = if error.use_stderr() { USAGE } else { 0 };
+            drop(error.print());
+            return ExitCode::from(code);
+        }
+    };
+    telemetry::start(&arguments.log, arguments.log_format);
+    // One TLS provider for every library that asks for the process default.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    match run(arguments.command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Init(init) => init::run(&init),
+        #[cfg(feature = "hub")]
+        Command::Hub(hub) => until_signal(|shutdown| hub::run(*hub, shutdown)),
+        #[cfg(feature = "agent")]
+        Command::Agent(agent) => match agent.join() {
+            Some(join) => agent::run_join(join),
+            None => until_signal(|shutdown| agent::run(*agent, shutdown)),
+        },
+        #[cfg(feature = "hub")]
+        Command::Plan(plan) => plan::run(&plan),
+        Command::Pedia(sibling) => sibling::run("flotilla-pedia", &sibling),
+        Command::Edge(sibling) => sibling::run("flotilla-edge", &sibling),
+    }
+}
+
+/// Prints data. A reader that went away is no error of ours.
+#[cfg(feature = "hub")]
+fn print(text: &str) {
+    use std::io::Write as _;
+    let mut stdout = std::io::stdout().lock();
+    drop(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+}
+
+/// Runs until done, or until SIGINT or SIGTERM and then a little longer.
+#[cfg(any(feature = "hub", feature = "agent"))]
+fn until_signal<F, W>(work: F) -> anyhow::Result<ExitCode>
+where
+    F: FnOnce(CancellationToken) -> W,
+    W: Future<Output = anyhow::Result<ExitCode>>,
+{
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let shutdown = CancellationToken::new();
+        let mut work = std::pin::pin!(work(shutdown.clone()));
+        tokio::select! {
+            ended = &mut work => return ended,
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("Was told to stop.");
+        shutdown.cancel();
+        match tokio::time::timeout(STOP_TIMEOUT, work).await {
+            Ok(ended) => ended,
+            Err(_) => Ok(ExitCode::SUCCESS),
+        }
+    });
+    // Blocking work that is still under way only reads, or writes what may be written twice.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    ended
+}
+
+/// How long a process may take to end once it was told to.
+#[cfg(any(feature = "hub", feature = "agent"))]
+const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);

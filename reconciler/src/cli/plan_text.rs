@@ -1,0 +1,99 @@
+//! A plan as text, for people who review it.
+
+use std::fmt::Write as _;
+
+use render::plan::{Change, FieldChange, Share};
+
+use super::plan::{Group, Shown};
+
+/// Clusters named one by one in a line; the rest is counted.
+const CLUSTERS_SHOWN_MAX: usize = 8;
+
+/// Characters of a value in a line.
+const VALUE_CHARS_MAX: usize = 80;
+
+/// Prints the changes to stdout and the findings to stderr.
+pub(super) fn print(shown: &Shown) {
+    super::print(&text(shown));
+    for finding in &shown.findings {
+        eprintln!("{finding}");
+    }
+}
+
+fn text(shown: &Shown) -> String {
+    let from = shown.from.as_ref().map_or_else(|| "nothing".to_owned(), |from| format!("sha1:{from}"));
+    let mut text = format!("Plan from {from} to sha1:{}\n", shown.to);
+    for unit in &shown.units {
+        // Writing to a String cannot fail.
+        let _written = writeln!(text, "\n{}", unit.unit);
+        for group in &unit.groups {
+            write_group(&mut text, group);
+        }
+    }
+    let units = shown.units.len();
+    let _written = match units {
+        0 => writeln!(text, "\nNothing changes."),
+        1 => writeln!(text, "\n1 unit changes."),
+        _ => writeln!(text, "\n{units} units change."),
+    };
+    text
+}
+
+fn write_group(text: &mut String, group: &Group) {
+    let sign = match (&group.from, &group.to) {
+        (None, _) => '+',
+        (_, None) => '-',
+        _ => '~',
+    };
+    let mut clusters: Vec<&str> = group.clusters.iter().map(|cluster| cluster.as_str()).collect();
+    let more = clusters.len().saturating_sub(CLUSTERS_SHOWN_MAX);
+    clusters.truncate(CLUSTERS_SHOWN_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let _written = writeln!(text, "  {sign} on {}{more}", clusters.join(", "));
+    for change in &group.objects {
+        write_object(text, &change.object, &change.change);
+    }
+    write_replicas(text, group);
+}
+
+fn write_object(text: &mut String, object: &render::ObjectKey, change: &Change) {
+    let namespace = if object.namespace.is_empty() { String::new() } else { format!("{}/", object.namespace) };
+    let name = format!("{} {namespace}{}", object.kind, object.name);
+    let _written = match change {
+        Change::Added => writeln!(text, "      + {name}"),
+        Change::Removed => writeln!(text, "      - {name}"),
+        Change::EncryptedChanged => writeln!(text, "      ~ {name} (encrypted)"),
+        Change::Changed(_) => writeln!(text, "      ~ {name}"),
+    };
+    if let Change::Changed(fields) = change {
+        for FieldChange { field, from, to } in fields {
+            let _written = match (from, to) {
+                (None, Some(to)) => writeln!(text, "          + {field}: {}", value(to)),
+                (Some(from), None) => writeln!(text, "          - {field}: {}", value(from)),
+                (Some(from), Some(to)) => writeln!(text, "          ~ {field}: {} -> {}", value(from), value(to)),
+                (None, None) => Ok(()),
+            };
+        }
+    }
+}
+
+fn write_replicas(text: &mut String, group: &Group) {
+    let of = |share: &Option<Share>| share.as_ref().map(|share| share.replicas.clone()).unwrap_or_default();
+    let (from, to) = (of(&group.from), of(&group.to));
+    for (object, count) in &to {
+        if from.get(object) != Some(count) {
+            let before = from.get(object).map_or_else(|| "none".to_owned(), ToString::to_string);
+            let _written =
+                writeln!(text, "      ~ replicas of {} {}: {before} -> {count}", object.kind, object.name);
+        }
+    }
+}
+
+/// A value in one line. JSON escapes control characters, so that none reaches a terminal.
+fn value(value: &serde_json::Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(VALUE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,92 @@
+//! The clusters that the hub applies to itself, started and stopped as their files come and go.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use render::{ClusterName, Fleet};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::direct::Direct;
+use super::engine::Event;
+use super::keeper::chain;
+use super::session::Sessions;
+use crate::apply::{ApiServer, ApplierOptions, ApplyReport};
+use crate::telemetry::process_name;
+use crate::wire::Report;
+
+/// Cluster → the context it is reached by, and what ends it.
+pub(super) struct Clusters {
+    kubeconfig: Option<PathBuf>,
+    sessions: Sessions,
+    shutdown: CancellationToken,
+    running: Mutex<BTreeMap<ClusterName, (String, CancellationToken)>>,
+}
+
+impl Clusters {
+    /// None yet. `kubeconfig` has the contexts; without one, clusters that name a context say so.
+    pub(super) fn new(kubeconfig: Option<PathBuf>, sessions: Sessions, shutdown: CancellationToken) -> Self {
+        Self { kubeconfig, sessions, shutdown, running: Mutex::default() }
+    }
+
+    /// Starts what is new, stops what is gone or has another context.
+    pub(super) fn replace(&self, fleet: &Fleet) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = |name: &ClusterName| fleet.clusters.get(name)?.kubeconfig_context.as_ref();
+        running.retain(|name, (standing, token)| {
+            let stays = context(name) == Some(standing);
+            if !stays {
+                token.cancel();
+            }
+            stays
+        });
+        for (name, cluster) in &fleet.clusters {
+            let Some(context) = &cluster.kubeconfig_context else { continue };
+            if !running.contains_key(name) {
+                let token = self.shutdown.child_token();
+                self.start(name.clone(), context.clone(), token.clone());
+                running.insert(name.clone(), (context.clone(), token));
+            }
+        }
+    }
+
+    /// Stops all.
+    pub(super) fn stop(&self) {
+        self.shutdown.cancel();
+    }
+
+    fn start(&self, cluster: ClusterName, context: String, shutdown: CancellationToken) {
+        let (kubeconfig, sessions) = (self.kubeconfig.clone(), self.sessions.clone());
+        let span = tracing::info_span!("cluster", cluster = %cluster);
+        let run = serve(cluster, context, kubeconfig, sessions, shutdown);
+        tokio::spawn(run.instrument(span));
+    }
+}
+
+async fn serve(
+    cluster: ClusterName,
+    context: String,
+    kubeconfig: Option<PathBuf>,
+    sessions: Sessions,
+    shutdown: CancellationToken,
+) {
+    let client = match kubeconfig {
+        Some(path) => match ApiServer::from_kubeconfig(&path, Some(&context)).await {
+            Ok(api_server) => Ok(api_server.client),
+            Err(error) => Err(chain(&error)),
+        },
+        None => Err("its file names a kubeconfig context, and the hub has no --kubeconfig".to_owned()),
+    };
+    match client {
+        Ok(client) => {
+            let options = ApplierOptions::new(cluster.clone(), process_name());
+            Direct { cluster, client, options, sessions }.run(shutdown).await;
+        }
+        Err(trouble) => {
+            tracing::warn!(trouble, "Could not reach a cluster.");
+            let report = Report::new(cluster, None, None, ApplyReport { trouble, ..ApplyReport::default() });
+            let _sent = sessions.events.send(Event::Reported { report: Box::new(report) }).await;
+        }
+    }
+}

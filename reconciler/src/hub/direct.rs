@@ -1,0 +1,216 @@
+//! Clusters without an agent: the hub reaches them by a context of its own kubeconfig, and the same applier
+//! runs here. What such a cluster took is kept in the cluster itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use render::ClusterName;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::engine::Event;
+use super::keeper::{Keeper, chain};
+use super::session::Sessions;
+use crate::apply::{self, ApplierOptions, ApplyReport, Desired};
+use crate::wire::{Accepted, Envelope, Held, Intake, Refusal, Report};
+
+/// Name of the ConfigMap that holds what the cluster took.
+const HELD_NAME: &str = "flotilla-held";
+const HELD_KEY: &str = "held.json";
+/// Field manager of that ConfigMap alone; the objects of the fleet have the applier's.
+const HELD_MANAGER: &str = "flotilla-hub";
+
+/// The pause before a cluster that could not be reached is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How long a burst of changes may become one report.
+const SETTLE: Duration = Duration::from_millis(20);
+
+#[derive(Debug, thiserror::Error)]
+enum DirectError {
+    #[error("failed to read what the cluster holds")]
+    Read(#[source] kube::Error),
+    #[error("what the cluster holds is damaged: ConfigMap {HELD_NAME}")]
+    Damaged(#[source] serde_json::Error),
+    #[error("failed to write what the cluster holds")]
+    Write(#[source] kube::Error),
+}
+
+/// A cluster that the hub applies to itself.
+pub(super) struct Direct {
+    /// Which.
+    pub(super) cluster: ClusterName,
+    /// Its API server.
+    pub(super) client: Client,
+    /// How its applier works.
+    pub(super) options: ApplierOptions,
+    /// The hub's part.
+    pub(super) sessions: Sessions,
+}
+
+impl Direct {
+    /// Applies until shutdown, or until the cluster is registered no more.
+    pub(super) async fn run(self, shutdown: CancellationToken) {
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let epoch = u64::try_from(epoch.as_millis()).unwrap_or(u64::MAX);
+        let (newest, ended) = self.sessions.dispatch.begin(&self.cluster, epoch, &shutdown);
+        let _sent = self.sessions.events.send(Event::Connected { cluster: self.cluster.clone(), epoch }).await;
+        loop {
+            let ended_with = tokio::select! {
+                biased;
+                () = ended.cancelled() => break,
+                ended_with = Box::pin(self.serve(newest.clone(), &ended)) => ended_with,
+            };
+            if let Err(error) = ended_with {
+                tracing::warn!(cluster = %self.cluster, error = chain(&error), "Could not serve a cluster.");
+                let trouble = ApplyReport { trouble: chain(&error), ..ApplyReport::default() };
+                self.report(Report::new(self.cluster.clone(), None, None, trouble)).await;
+            }
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => break,
+                () = sleep(RETRY) => {}
+            }
+        }
+        self.sessions.dispatch.end(&self.cluster, epoch);
+        let _sent = self.sessions.events.send(Event::Disconnected { cluster: self.cluster.clone(), epoch }).await;
+    }
+
+    async fn serve(
+        &self,
+        newest: watch::Receiver<Option<Arc<Envelope>>>,
+        shutdown: &CancellationToken,
+    ) -> Result<(), DirectError> {
+        let held = self.read_held().await?;
+        let intake = Intake::new(self.cluster.clone(), held);
+        let (desired, wanted) = watch::channel(None);
+        let (applied, report) = watch::channel(ApplyReport::default());
+        let taken = Taken { held: intake.held().cloned(), refused: None };
+        let (taken, took) = watch::channel(taken);
+        let stop = shutdown.child_token();
+        let _stopped_when_dropped = stop.clone().drop_guard();
+        let applier = apply::run(self.client.clone(), self.options.clone(), wanted, applied, stop);
+        tokio::select! {
+            taking = Box::pin(self.take(intake, newest, desired, taken)) => taking,
+            ended = Box::pin(applier) => {
+                if let Err(error) = ended {
+                    tracing::warn!(cluster = %self.cluster, error = chain(&error), "Applier ended.");
+                }
+                Ok(())
+            }
+            () = Box::pin(self.reports(took, report)) => Ok(()),
+        }
+    }
+
+    /// Takes each new envelope with its contents, as an agent would.
+    async fn take(
+        &self,
+        mut intake: Intake,
+        mut newest: watch::Receiver<Option<Arc<Envelope>>>,
+        desired: watch::Sender<Option<Arc<Desired>>>,
+        taken: watch::Sender<Taken>,
+    ) -> Result<(), DirectError> {
+        newest.mark_changed();
+        while newest.changed().await.is_ok() {
+            let Some(envelope) = newest.borrow_and_update().clone() else { continue };
+            // There is nobody in between who could have signed for another lineage.
+            match intake.envelope(&envelope, |_, _| false) {
+                Err(refusal) => {
+                    tracing::warn!(cluster = %self.cluster, error = %refusal, "Refused envelope.");
+                    taken.send_modify(|taken| taken.refused = Some((envelope.sequence, refusal)));
+                    continue;
+                }
+                Ok(Accepted::Same | Accepted::New) => {}
+            }
+            self.fetch(&mut intake, &envelope).await;
+            desired.send_replace(intake.desired().map(Arc::new));
+            let held = envelope.held();
+            self.write_held(&held).await?;
+            intake.drop_unwanted();
+            taken.send_replace(Taken { held: Some(held), refused: None });
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, intake: &mut Intake, envelope: &Envelope) {
+        let (keeper, released, missing) =
+            (Arc::clone(&self.sessions.keeper), envelope.released.clone(), intake.missing());
+        let read = move || contents(&keeper, &released, missing);
+        match tokio::task::spawn_blocking(read).await {
+            Ok(contents) => contents.into_iter().for_each(|content| intake.trusted(content)),
+            Err(join) => std::panic::resume_unwind(join.into_panic()),
+        }
+    }
+
+    async fn reports(&self, mut taken: watch::Receiver<Taken>, mut applied: watch::Receiver<ApplyReport>) {
+        loop {
+            let Taken { held, refused } = taken.borrow_and_update().clone();
+            let fared = applied.borrow_and_update().clone();
+            self.report(Report::new(self.cluster.clone(), held, refused, fared)).await;
+            let changed = tokio::select! {
+                changed = taken.changed() => changed,
+                changed = applied.changed() => changed,
+            };
+            if changed.is_err() {
+                return;
+            }
+            sleep(SETTLE).await;
+        }
+    }
+
+    async fn report(&self, report: Report) {
+        let _sent = self.sessions.events.send(Event::Reported { report: Box::new(report) }).await;
+    }
+
+    fn held_api(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.options.namespace)
+    }
+
+    /// What the cluster took; `None` only where the API server says that there is no such object.
+    async fn read_held(&self) -> Result<Option<Held>, DirectError> {
+        let found = self.held_api().get_opt(HELD_NAME).await.map_err(DirectError::Read)?;
+        let data: Option<BTreeMap<String, String>> = found.and_then(|found| found.data);
+        let text = data.and_then(|mut data| data.remove(HELD_KEY));
+        text.map(|text| serde_json::from_str(&text)).transpose().map_err(DirectError::Damaged)
+    }
+
+    async fn write_held(&self, held: &Held) -> Result<(), DirectError> {
+        let text = serde_json::to_string(held).map_err(DirectError::Damaged)?;
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": HELD_NAME, "namespace": self.options.namespace},
+            "data": {HELD_KEY: text},
+        });
+        let parameters = PatchParams::apply(HELD_MANAGER).force();
+        let written = self.held_api().patch(HELD_NAME, &parameters, &Patch::Apply(&object)).await;
+        written.map(drop).map_err(DirectError::Write)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    held: Option<Held>,
+    refused: Option<(u64, Refusal)>,
+}
+
+fn contents(
+    keeper: &Keeper,
+    released: &render::Revision,
+    missing: Vec<render::Digest>,
+) -> Vec<Arc<render::describe::Description>> {
+    let mut found = Vec::with_capacity(missing.len());
+    for digest in missing {
+        match keeper.content(released, &digest) {
+            Ok(content) => found.push(content),
+            Err(error) => tracing::warn!(%digest, error = chain(&error), "Could not read a content."),
+        }
+    }
+    found
+}

@@ -1,0 +1,195 @@
+//! What the engine hears and what it wants done. Closed lists, matched without a wildcard by the shell.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use render::describe::Description;
+use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision};
+
+use super::state::StateCommit;
+use crate::wire::Report;
+
+/// Something happened; the engine looks at its own pace.
+#[derive(Debug)]
+pub enum Event {
+    /// The source branch was looked at.
+    SourceSeen(Head),
+    /// `rendered` and `released` were looked at.
+    StateSeen(StateRefs),
+    /// A plan is ready.
+    Planned(Box<Planned>),
+    /// A plan could not be made: the revision could not be read. Nothing may be concluded from it.
+    PlanFailed {
+        /// What was to be planned.
+        revision: Revision,
+        /// Why.
+        message: String,
+    },
+    /// `rendered` stands at this commit now.
+    RenderedWritten(StateCommit),
+    /// `released` stands at this commit now.
+    ReleasedWritten(StateCommit),
+    /// A ref was not where the write expected it, or the repository could not be written.
+    WriteRefused,
+    /// A commit that clusters hold, or that `released` stood at, is not in the state repository.
+    AdoptionFailed {
+        /// The commit.
+        commit: Revision,
+        /// Why.
+        message: String,
+    },
+    /// A cluster's tunnel stands, or its applier at the hub runs.
+    Connected {
+        /// Which.
+        cluster: ClusterName,
+        /// Its session; the highest one counts.
+        epoch: u64,
+    },
+    /// That session ended.
+    Disconnected {
+        /// Which.
+        cluster: ClusterName,
+        /// Its session.
+        epoch: u64,
+    },
+    /// A cluster said how it fares.
+    Reported {
+        /// What it said.
+        report: Box<Report>,
+    },
+    /// Clusters had long enough to say what they hold.
+    GraceOver,
+}
+
+/// Where the source branch stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// At a commit.
+    At {
+        /// The commit.
+        revision: Revision,
+        /// How it stands to the accepted one.
+        relation: Relation,
+    },
+    /// The branch does not exist.
+    BranchMissing {
+        /// Its name.
+        branch: String,
+    },
+    /// The repository could not be read; that is not an empty one.
+    Unreadable {
+        /// Why.
+        message: String,
+    },
+}
+
+/// How a head stands to the accepted commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The same, a descendant, or nothing was accepted yet.
+    Follows,
+    /// The accepted commit is not in its history.
+    Rewritten,
+    /// As `Rewritten`, and a commit on the new history accepts that, or the process was told to follow.
+    RewriteAccepted,
+}
+
+/// Where the two state refs stand.
+#[derive(Debug)]
+pub struct StateRefs {
+    /// `rendered`.
+    pub rendered: StateHead,
+    /// `released`.
+    pub released: StateHead,
+}
+
+/// Where a state ref stands.
+#[derive(Debug)]
+pub enum StateHead {
+    /// There is none.
+    Missing,
+    /// It could not be read.
+    Unreadable(String),
+    /// At a commit.
+    At {
+        /// The commit with what it says.
+        commit: Box<StateCommit>,
+        /// Whether it descends from where the hub last knew it, or is that.
+        forward: bool,
+    },
+}
+
+/// A plan with what it was made from.
+#[derive(Debug)]
+pub struct Planned {
+    /// What the revision says.
+    pub fleet: Arc<Fleet>,
+    /// The plan.
+    pub plan: Plan,
+    /// Load's findings and the plan's, sorted.
+    pub findings: Vec<Finding>,
+    /// The commit of `rendered` it was planned on.
+    pub base: Option<Revision>,
+}
+
+/// Something to do. Safe to do twice.
+#[derive(Debug)]
+pub enum Effect {
+    /// Look where the source branch stands.
+    LookAtSource,
+    /// Look where `rendered` and `released` stand.
+    LookAtState,
+    /// Load and plan a revision.
+    Plan {
+        /// Which.
+        revision: Revision,
+        /// The commit of `rendered` that `previous` stands for.
+        base: Option<Revision>,
+        /// What is published now.
+        previous: Arc<Published>,
+    },
+    /// Write to the state repository.
+    Write(Write),
+    /// Tell a cluster what it should have.
+    Dispatch(ClusterName),
+    /// End a cluster's tunnel or applier; its objects stay.
+    Disconnect(ClusterName),
+    /// The registered clusters, their keys or contexts changed.
+    Register,
+}
+
+/// One compare-and-swap write.
+#[derive(Debug)]
+pub enum Write {
+    /// A new commit of `rendered`.
+    Rendered {
+        /// Where the ref must stand.
+        parent: Option<Revision>,
+        /// What it says.
+        next: Published,
+        /// Contents that are not in the parent.
+        contents: BTreeMap<Digest, Arc<Description>>,
+    },
+    /// A new commit of `released`.
+    Released {
+        /// Where the ref must stand.
+        parent: Option<Revision>,
+        /// What it says.
+        next: Published,
+    },
+    /// Put `rendered` back to a commit; where that one is gone, to a new commit that says what `released`
+    /// says.
+    AdoptRendered {
+        /// Where the ref must stand.
+        found: Option<Revision>,
+        /// Where it goes.
+        commit: Revision,
+    },
+    /// Put `released` to a commit that exists.
+    AdoptReleased {
+        /// Where the ref must stand.
+        found: Option<Revision>,
+        /// Where it goes.
+        commit: Revision,
+    },
+}

@@ -1,0 +1,243 @@
+//! The hub's decisions: an event goes in, effects come out, and the state says what is so.
+//!
+//! [`step`] is a plain function without a clock, a disk or a socket. It never plans: [`Effect::Plan`] runs
+//! elsewhere and comes back as [`Event::Planned`], and what moved meanwhile is one next decision, so that a
+//! long plan stalls nothing. Effects may run twice: each names what it expects to find, and a write that
+//! finds something else is refused and looked at again.
+//!
+//! ```text
+//! source moved → Plan → Planned → WriteRendered → RenderedWritten → WriteReleased → ReleasedWritten → Dispatch
+//! ```
+
+mod event;
+mod recovery;
+mod state;
+
+use std::sync::Arc;
+
+use render::plan::deltas;
+use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
+use render::release::{Observed, advance, release};
+use render::{Published, Revision};
+
+pub use event::{Effect, Event, Head, Planned, Relation, StateHead, StateRefs, Write};
+pub use recovery::Recovery;
+pub use state::{ClusterState, Condition, State, StateCommit};
+
+
+/// Takes in one event. `now` is in seconds since 1970.
+pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
+    match event {
+        Event::SourceSeen(head) => state.source = Some(head),
+        Event::StateSeen(refs) => return state_seen(state, refs, now),
+        Event::Planned(planned) => return planned_seen(state, *planned, now),
+        Event::PlanFailed { revision, message } => {
+            state.planning = None;
+            state.plan_failed = Some((revision, message));
+            return Vec::new();
+        }
+        Event::RenderedWritten(commit) => {
+            state.writing = false;
+            if let Some(revision) = state.rendering.take() {
+                // A plan on top of its own outcome says the same, so it is not made again.
+                state.planned = Some((revision, Some(commit.commit.clone())));
+            }
+            state.rendered = Some(commit);
+        }
+        Event::ReleasedWritten(commit) => {
+            state.writing = false;
+            state.released = Some(commit);
+            let mut effects = next(state, now);
+            effects.extend(dispatch_all(state));
+            return effects;
+        }
+        Event::WriteRefused => {
+            state.writing = false;
+            state.rendering = None;
+            return vec![Effect::LookAtState];
+        }
+        Event::AdoptionFailed { commit, message } => {
+            state.writing = false;
+            state.adoption_failed.insert(commit, message);
+        }
+        Event::Connected { cluster, epoch } => return state.connected(cluster, epoch),
+        Event::Disconnected { cluster, epoch } => state.disconnected(&cluster, epoch),
+        Event::Reported { report } => state.reported(*report),
+        Event::GraceOver => state.grace_over = true,
+    }
+    next(state, now)
+}
+
+/// What is due now, whatever event led here.
+fn next(state: &mut State, now: i64) -> Vec<Effect> {
+    if state.writing || !state.state_seen {
+        return Vec::new();
+    }
+    let held_still = state.recovery.is_some();
+    state.recovery = recovery::recovery(state);
+    if held_still && state.recovery.is_none() {
+        // Whatever was planned while holding still was not written.
+        state.planned = None;
+    }
+    match &state.recovery {
+        Some(Recovery::Adopt { commit }) => {
+            let found = state.released.as_ref().map(|released| released.commit.clone());
+            let write = Write::AdoptReleased { found, commit: commit.clone() };
+            state.writing = true;
+            return vec![Effect::Write(write)];
+        }
+        Some(Recovery::WaitForReports | Recovery::Lost { .. }) => return plan_due(state).into_iter().collect(),
+        None => {}
+    }
+    if let Some(write) = release_due(state, now) {
+        state.writing = true;
+        return vec![Effect::Write(write)];
+    }
+    plan_due(state).into_iter().collect()
+}
+
+/// A plan is due when source stands elsewhere than what was planned last, or when what it was planned on
+/// has moved since.
+fn plan_due(state: &mut State) -> Option<Effect> {
+    let revision = state.source_to_plan()?;
+    let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
+    if state.planning.is_some() || state.planned.as_ref() == Some(&(revision.clone(), base.clone())) {
+        return None;
+    }
+    state.planning = Some(revision.clone());
+    Some(Effect::Plan { revision, base, previous: state.previous() })
+}
+
+fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
+    state.planning = None;
+    let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
+    if planned.base != base || state.source_to_plan().is_none() {
+        // What it was planned on moved: it is planned again on what is there now.
+        return next(state, now);
+    }
+    let revision = planned.fleet.revision.clone();
+    state.planned = Some((revision.clone(), base.clone()));
+    state.plan_failed = None;
+    let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings);
+    state.accepted = Some(revision.clone());
+    // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
+    state.recovery = recovery::recovery(state);
+    let first = base.is_none();
+    if state.recovery.is_none() && (first || !deltas(&state.previous().units, &planned.plan.units).is_empty()) {
+        let next = Published { record: Some(record(&revision)), units: planned.plan.units };
+        state.writing = true;
+        state.rendering = Some(revision);
+        effects.push(Effect::Write(Write::Rendered { parent: base, next, contents: planned.plan.contents }));
+        return effects;
+    }
+    effects.extend(next(state, now));
+    effects
+}
+
+fn record(source: &Revision) -> ReleaseRecord {
+    ReleaseRecord {
+        cause: Cause::SourceCommit,
+        source: source.clone(),
+        sequence: None,
+        rendered: None,
+        render_version: RENDER_VERSION,
+    }
+}
+
+/// The next commit of `released`, when the strategy advances somebody or there is none yet.
+fn release_due(state: &State, now: i64) -> Option<Write> {
+    let rendered = state.rendered.as_ref()?;
+    let nothing = Published::default();
+    let released = state.released.as_ref();
+    let present = released.map_or(&nothing, |released| released.published.as_ref());
+    let advances = release(&rendered.published, present, &Observed::default(), now);
+    if advances.is_empty() && released.is_some() {
+        return None;
+    }
+    let mut next = advance(&rendered.published, present, advances);
+    let record = rendered.published.record.clone()?;
+    let sequence = present.record.as_ref().and_then(|record| record.sequence).unwrap_or_default() + 1;
+    next.record = Some(ReleaseRecord { sequence: Some(sequence), rendered: Some(rendered.commit.clone()), ..record });
+    let parent = released.map(|released| released.commit.clone());
+    Some(Write::Released { parent, next })
+}
+
+fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {
+    let first = !state.state_seen;
+    match (refs.rendered, refs.released) {
+        (StateHead::Unreadable(message), _) | (_, StateHead::Unreadable(message)) => {
+            state.state_unreadable = Some(message);
+            Vec::new()
+        }
+        (rendered, released) => {
+            state.state_unreadable = None;
+            state.state_seen = true;
+            let mut effects = Vec::new();
+            if first {
+                // What was published says whose descendants are followed, so source is judged only now.
+                state.source = None;
+                effects.push(Effect::LookAtSource);
+            }
+            let looks = effects.len();
+            effects.extend(released_seen(state, released, first));
+            if effects.len() == looks {
+                effects.extend(rendered_seen(state, rendered));
+            }
+            if effects.len() == looks {
+                effects.extend(next(state, now));
+            }
+            effects
+        }
+    }
+}
+
+/// `released` is the hub's alone: found elsewhere than where this hub left it, it is put back.
+fn released_seen(state: &mut State, seen: StateHead, first: bool) -> Option<Effect> {
+    let found = match seen {
+        StateHead::At { commit, .. } => Some(*commit),
+        _ => None,
+    };
+    match (&state.released, found) {
+        (None, Some(found)) if first => {
+            state.released = Some(found);
+            None
+        }
+        (Some(known), found) if found.as_ref().map(|found| &found.commit) != Some(&known.commit) => {
+            let commit = known.commit.clone();
+            state.restored = Some(format!("released was moved or removed, and put back to {commit}"));
+            state.writing = true;
+            let found = found.map(|found| found.commit);
+            Some(Effect::Write(Write::AdoptReleased { found, commit }))
+        }
+        _ => None,
+    }
+}
+
+/// `rendered` may be moved forward by people; missing or rewound, it is put back to what was released.
+fn rendered_seen(state: &mut State, seen: StateHead) -> Option<Effect> {
+    let released_from = state.released.as_ref().and_then(|released| released.published.record.as_ref()?.rendered.clone());
+    let known = state.rendered.as_ref().map(|rendered| rendered.commit.clone()).or(released_from);
+    match seen {
+        StateHead::At { commit, forward } if forward || known.is_none() || known.as_ref() == Some(&commit.commit) => {
+            state.rendered = Some(*commit);
+            None
+        }
+        seen => {
+            let commit = known?;
+            state.restored = Some(format!("rendered was rewound or removed, and put back to {commit}"));
+            state.writing = true;
+            let found = match seen {
+                StateHead::At { commit, .. } => Some(commit.commit),
+                _ => None,
+            };
+            Some(Effect::Write(Write::AdoptRendered { found, commit }))
+        }
+    }
+}
+
+fn dispatch_all(state: &State) -> Vec<Effect> {
+    state.clusters.keys().filter(|cluster| state.is_registered(cluster)).cloned().map(Effect::Dispatch).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! What the hub knows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use render::{ClusterName, Finding, Fleet, Published, Revision};
+
+use super::event::{Effect, Head, Relation};
+use super::recovery::Recovery;
+use crate::wire::{Envelope, EnvelopeUnit, Report, list_digest};
+
+/// What the hub knows. Only [`super::step`] changes it.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Where source stands; `None` before the first look.
+    pub source: Option<Head>,
+    /// The newest revision that was planned: only its descendants are followed.
+    pub accepted: Option<Revision>,
+    /// What it says.
+    pub fleet: Option<Arc<Fleet>>,
+    /// Its findings, sorted.
+    pub findings: Vec<Finding>,
+    /// `rendered`, as last written or seen.
+    pub rendered: Option<StateCommit>,
+    /// `released`, as last written or seen.
+    pub released: Option<StateCommit>,
+    /// Why the state refs could not be read.
+    pub state_unreadable: Option<String>,
+    /// The newest time a state ref had to be put back.
+    pub restored: Option<String>,
+    /// The revision whose plan failed, and why.
+    pub plan_failed: Option<(Revision, String)>,
+    /// Cluster → what is known of it; registered ones, and those that reported before.
+    pub clusters: BTreeMap<ClusterName, ClusterState>,
+    pub(super) recovery: Option<Recovery>,
+    pub(super) adoption_failed: BTreeMap<Revision, String>,
+    /// Told to begin a new lineage where `released` is missing, whatever clusters hold.
+    pub(super) new_lineage: bool,
+    pub(super) state_seen: bool,
+    pub(super) writing: bool,
+    pub(super) grace_over: bool,
+    pub(super) planning: Option<Revision>,
+    /// The revision whose plan is being written to `rendered`.
+    pub(super) rendering: Option<Revision>,
+    /// The revision that was planned last, and the commit of `rendered` it was planned on.
+    pub(super) planned: Option<(Revision, Option<Revision>)>,
+}
+
+/// A commit of a state ref with what it says.
+#[derive(Clone, Debug)]
+pub struct StateCommit {
+    /// The commit.
+    pub commit: Revision,
+    /// The root of its history.
+    pub lineage: Revision,
+    /// What it says.
+    pub published: Arc<Published>,
+}
+
+/// What is known of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterState {
+    /// Its session, while it stands.
+    pub epoch: Option<u64>,
+    /// What it said last.
+    pub report: Option<Report>,
+}
+
+/// One thing that is so, in kstatus' form.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Whether it holds.
+    pub status: &'static str,
+    /// A CamelCase word for tools.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
+
+impl State {
+    /// A hub that was told to begin a new lineage when `released` is missing, without asking the clusters.
+    pub fn with_new_lineage(new_lineage: bool) -> Self {
+        Self { new_lineage, ..Self::default() }
+    }
+
+    /// Whether a cluster's file is in the accepted revision.
+    pub fn is_registered(&self, cluster: &ClusterName) -> bool {
+        self.fleet.as_ref().is_some_and(|fleet| fleet.clusters.contains_key(cluster))
+    }
+
+    /// The source commit whose descendants are followed: the newest that was planned, else the one that
+    /// the published decisions were made on.
+    pub fn accepted_or_published(&self) -> Option<Revision> {
+        let published = || Some(self.previous().record.as_ref()?.source.clone());
+        self.accepted.clone().or_else(published)
+    }
+
+    /// The envelope for a registered cluster; `None` while nothing was released, or the hub recovers.
+    pub fn envelope(&self, cluster: &ClusterName) -> Option<Envelope> {
+        let released = self.released.as_ref().filter(|_| self.recovery.is_none() && self.is_registered(cluster))?;
+        let sequence = self.released_sequence()?;
+        let units: BTreeMap<_, _> = released.published.units.iter().filter_map(|(key, unit)| {
+            let (placement, variant) = unit.entry(cluster)?;
+            let (digest, revision) = (variant.digest, variant.revision.clone());
+            let unit = EnvelopeUnit { digest, revision, replicas: placement.replicas.clone(), gates: Vec::new() };
+            Some((key.clone(), unit))
+        }).collect();
+        Some(Envelope {
+            version: Envelope::VERSION,
+            cluster: cluster.clone(),
+            lineage: released.lineage.clone(),
+            sequence,
+            released: released.commit.clone(),
+            list: list_digest(&units),
+            units,
+            lineage_grant: None,
+            signature: None,
+        })
+    }
+
+    /// The revision that should be planned: the head, when it may be followed.
+    pub(super) fn source_to_plan(&self) -> Option<Revision> {
+        match self.source.as_ref()? {
+            Head::At { relation: Relation::Rewritten, .. } | Head::BranchMissing { .. } | Head::Unreadable { .. } => None,
+            Head::At { revision, relation: Relation::Follows | Relation::RewriteAccepted } => Some(revision.clone()),
+        }
+    }
+
+    /// What is published: `rendered`, else what was released.
+    pub(super) fn previous(&self) -> Arc<Published> {
+        let published = self.rendered.as_ref().or(self.released.as_ref()).map(|commit| Arc::clone(&commit.published));
+        published.unwrap_or_default()
+    }
+
+    pub(super) fn released_sequence(&self) -> Option<u64> {
+        self.released.as_ref()?.published.record.as_ref()?.sequence
+    }
+
+    /// Whether a lineage is the one that `released` has; any is, while it has none.
+    pub(super) fn is_own_lineage(&self, lineage: &Revision) -> bool {
+        self.released.as_ref().is_none_or(|released| released.lineage == *lineage)
+    }
+
+    /// Whether a registered cluster has not said yet what it holds. Before a fleet is known, any may.
+    pub(super) fn has_silent_cluster(&self) -> bool {
+        let silent = |name| self.clusters.get(name).is_none_or(|cluster| cluster.report.is_none());
+        self.fleet.as_ref().is_none_or(|fleet| fleet.clusters.keys().any(silent))
+    }
+
+    /// Takes a revision's fleet over: clusters and keys count from here on.
+    pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>, findings: Vec<Finding>) -> Vec<Effect> {
+        let before = self.fleet.replace(Arc::clone(&fleet));
+        self.findings = findings;
+        let mut effects = Vec::new();
+        if before.as_ref().map(|before| &before.clusters) != Some(&fleet.clusters) {
+            effects.push(Effect::Register);
+        }
+        let gone = before.map(|before| before.clusters.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        for cluster in gone.into_iter().filter(|cluster| !fleet.clusters.contains_key(cluster)) {
+            self.clusters.remove(&cluster);
+            effects.push(Effect::Disconnect(cluster));
+        }
+        for cluster in fleet.clusters.keys() {
+            self.clusters.entry(cluster.clone()).or_default();
+        }
+        effects
+    }
+
+    pub(super) fn connected(&mut self, cluster: ClusterName, epoch: u64) -> Vec<Effect> {
+        if !self.is_registered(&cluster) {
+            return vec![Effect::Disconnect(cluster)];
+        }
+        let known = self.clusters.entry(cluster.clone()).or_default();
+        if known.epoch.is_none_or(|standing| epoch >= standing) {
+            known.epoch = Some(epoch);
+        }
+        vec![Effect::Dispatch(cluster)]
+    }
+
+    pub(super) fn disconnected(&mut self, cluster: &ClusterName, epoch: u64) {
+        if let Some(known) = self.clusters.get_mut(cluster)
+            && known.epoch == Some(epoch)
+        {
+            known.epoch = None;
+        }
+    }
+
+    pub(super) fn reported(&mut self, report: Report) {
+        if let Some(known) = self.clusters.get_mut(&report.cluster) {
+            known.report = Some(report);
+        }
+    }
+
+    /// What holds for the fleet as a whole.
+    pub fn conditions(&self) -> Vec<Condition> {
+        vec![self.source_condition(), self.state_condition()]
+    }
+
+    fn source_condition(&self) -> Condition {
+        let kind = "SourceVerified";
+        let not = |reason, message| Condition { kind, status: "False", reason, message };
+        if let (Some((failed, message)), Some(Head::At { revision, .. })) = (&self.plan_failed, &self.source)
+            && failed == revision
+        {
+            return not("Unreadable", format!("{revision}: {message}"));
+        }
+        match &self.source {
+            None => Condition { kind, status: "Unknown", reason: "NotLookedYet", message: "source was not looked at yet".to_owned() },
+            Some(Head::BranchMissing { branch }) => not("BranchMissing", format!("branch {branch} does not exist; nothing changes until it does")),
+            Some(Head::Unreadable { message }) => not("Unreadable", message.clone()),
+            Some(Head::At { revision, relation: Relation::Rewritten }) => {
+                let old = self.accepted.as_ref().map(ToString::to_string).unwrap_or_default();
+                not("HistoryRewritten", format!("{revision} does not descend from {old}, which was accepted; a commit with the trailer Accept-Rewrite: {old} lets it through"))
+            }
+            Some(Head::At { revision, .. }) => {
+                Condition { kind, status: "True", reason: "Read", message: format!("at {revision}") }
+            }
+        }
+    }
+
+    fn state_condition(&self) -> Condition {
+        let kind = "StateKept";
+        let not = |reason, message| Condition { kind, status: "False", reason, message };
+        if let Some(message) = &self.state_unreadable {
+            return not("Unreadable", message.clone());
+        }
+        match &self.recovery {
+            Some(Recovery::WaitForReports) => not("Recovering", "released is missing, and clusters have not said yet what they hold; nothing is scheduled or pruned until they do".to_owned()),
+            Some(Recovery::Adopt { commit }) => not("Recovering", format!("clusters hold {commit}, which is being adopted")),
+            Some(Recovery::Lost { commit, message }) => not("Recovering", format!("clusters hold {commit}, and it could not be adopted: {message}; restore the state repository from its backup, or start the hub with --new-lineage and name the new root in spec.lineage of fleet.yaml")),
+            None => {
+                let message = self.restored.clone().unwrap_or_else(|| "rendered and released stand where this hub left them".to_owned());
+                Condition { kind, status: "True", reason: "Kept", message }
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+use std::collections::BTreeMap;
+
+use render::model::{Cluster, FleetSpec, SyncMode};
+use render::published::{Placement, UnitPlacement, Variant};
+use render::{ClusterName, Digest, Fleet, Plan, UnitKey, VariantName};
+
+use super::*;
+use crate::wire::{Held, Report};
+
+fn revision(digit: char) -> Revision {
+    Revision::parse(digit.to_string().repeat(40)).expect("forty hex digits")
+}
+
+fn cluster(name: &str) -> ClusterName {
+    ClusterName::parse(name).expect("a valid cluster")
+}
+
+fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
+    let declared = |name: &&str| {
+        let name = cluster(name);
+        let cluster = Cluster {
+            name: name.clone(),
+            namespace: name.to_string(),
+            labels: BTreeMap::new(),
+            cluster_id: String::new(),
+            taints: Vec::new(),
+            sync_mode: SyncMode::Dual,
+            public_keys: Vec::new(),
+            kubeconfig_context: None,
+            file: "clusters.yaml".into(),
+            line: 1,
+        };
+        (name, cluster)
+    };
+    Arc::new(Fleet {
+        revision: revision(digit),
+        spec: FleetSpec::default(),
+        clusters: clusters.iter().map(declared).collect(),
+        units: BTreeMap::new(),
+        overrides: Vec::new(),
+        unreadable: Vec::new(),
+    })
+}
+
+/// One unit with this content on these clusters.
+fn units(digit: char, content: &str, clusters: &[&str]) -> BTreeMap<UnitKey, UnitPlacement> {
+    let default = VariantName::default_variant();
+    let variant =
+        Variant { digest: Digest::of_bytes(content.as_bytes()), revision: revision(digit), overrides: Vec::new() };
+    let placement = Placement {
+        variant: default.clone(),
+        replicas: BTreeMap::new(),
+        revision: revision(digit),
+        reasons: Vec::new(),
+        inputs: Digest::of_bytes(b""),
+    };
+    let unit = UnitPlacement {
+        variants: BTreeMap::from([(default, variant)]),
+        clusters: clusters.iter().map(|name| (cluster(name), placement.clone())).collect(),
+    };
+    BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)])
+}
+
+/// A hub whose shell is this struct: it does what the engine asks, in memory.
+struct World {
+    state: State,
+    /// What planning a revision gives: clusters and content.
+    source: BTreeMap<Revision, (Arc<Fleet>, BTreeMap<UnitKey, UnitPlacement>)>,
+    rendered: Option<StateCommit>,
+    released: Option<StateCommit>,
+    known: BTreeMap<Revision, StateCommit>,
+    sent: Vec<(ClusterName, u64)>,
+    disconnected: Vec<ClusterName>,
+    plans: usize,
+    commits: u32,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            state: State::default(),
+            source: BTreeMap::new(),
+            rendered: None,
+            released: None,
+            known: BTreeMap::new(),
+            sent: Vec::new(),
+            disconnected: Vec::new(),
+            plans: 0,
+            commits: 0,
+        }
+    }
+
+    /// A hub process that starts on the same repositories.
+    fn restarted(self) -> Self {
+        Self { state: State::default(), sent: Vec::new(), ..self }
+    }
+
+    fn push(&mut self, digit: char, clusters: &[&str], content: &str) {
+        let planned = (fleet(digit, clusters), units(digit, content, clusters));
+        self.source.insert(revision(digit), planned);
+        self.see(digit, Relation::Follows);
+    }
+
+    fn see(&mut self, digit: char, relation: Relation) {
+        self.hear(Event::SourceSeen(Head::At { revision: revision(digit), relation }));
+    }
+
+    fn look(&mut self) {
+        let head = |commit: &Option<StateCommit>, known: Option<&StateCommit>| match commit {
+            None => StateHead::Missing,
+            Some(commit) => {
+                let forward = known.is_none_or(|known| known.commit <= commit.commit);
+                StateHead::At { commit: Box::new(commit.clone()), forward }
+            }
+        };
+        let refs = StateRefs {
+            rendered: head(&self.rendered, self.state.rendered.as_ref()),
+            released: head(&self.released, self.state.released.as_ref()),
+        };
+        self.hear(Event::StateSeen(refs));
+    }
+
+    fn hear(&mut self, event: Event) {
+        let mut effects = std::collections::VecDeque::from(step(&mut self.state, event, 0));
+        for _ in 0..1_000 {
+            let Some(effect) = effects.pop_front() else { return };
+            if let Some(event) = self.perform(effect) {
+                effects.extend(step(&mut self.state, event, 0));
+            }
+        }
+        panic!("the engine never comes to rest");
+    }
+
+    fn perform(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::LookAtSource | Effect::LookAtState | Effect::Register => None,
+            Effect::Plan { revision, base, .. } => {
+                self.plans += 1;
+                let (fleet, units) = self.source[&revision].clone();
+                let plan = Plan { units, ..Plan::default() };
+                Some(Event::Planned(Box::new(Planned { fleet, plan, findings: Vec::new(), base })))
+            }
+            Effect::Write(write) => Some(self.write(write)),
+            Effect::Dispatch(cluster) => {
+                if let Some(envelope) = self.state.envelope(&cluster) {
+                    self.sent.push((cluster, envelope.sequence));
+                }
+                None
+            }
+            Effect::Disconnect(cluster) => {
+                self.disconnected.push(cluster);
+                None
+            }
+        }
+    }
+
+    fn write(&mut self, write: Write) -> Event {
+        let at = |commit: &Option<StateCommit>| commit.as_ref().map(|commit| commit.commit.clone());
+        match write {
+            Write::Rendered { parent, next, .. } if parent == at(&self.rendered) => {
+                let commit = self.commit(next, self.rendered.clone());
+                self.rendered = Some(commit.clone());
+                Event::RenderedWritten(commit)
+            }
+            Write::Released { parent, next } if parent == at(&self.released) => {
+                let commit = self.commit(next, self.released.clone());
+                self.released = Some(commit.clone());
+                Event::ReleasedWritten(commit)
+            }
+            Write::AdoptRendered { found, commit } if found == at(&self.rendered) => match self.known.get(&commit) {
+                Some(known) => {
+                    self.rendered = Some(known.clone());
+                    Event::RenderedWritten(known.clone())
+                }
+                None => Event::AdoptionFailed { commit, message: "it is gone".to_owned() },
+            },
+            Write::AdoptReleased { found, commit } if found == at(&self.released) => match self.known.get(&commit) {
+                Some(known) => {
+                    self.released = Some(known.clone());
+                    Event::ReleasedWritten(known.clone())
+                }
+                None => Event::AdoptionFailed { commit, message: "it is gone".to_owned() },
+            },
+            _ => Event::WriteRefused,
+        }
+    }
+
+    fn commit(&mut self, next: Published, parent: Option<StateCommit>) -> StateCommit {
+        self.commits += 1;
+        let commit = Revision::parse(format!("{:040x}", self.commits)).expect("forty hex digits");
+        let lineage = parent.map_or_else(|| commit.clone(), |parent| parent.lineage);
+        let commit = StateCommit { commit, lineage, published: Arc::new(next) };
+        self.known.insert(commit.commit.clone(), commit.clone());
+        commit
+    }
+
+    fn report(&mut self, name: &str, held: Option<&StateCommit>) {
+        let held = held.map(|commit| Held {
+            lineage: commit.lineage.clone(),
+            sequence: commit.published.record.as_ref().and_then(|record| record.sequence).expect("it is released"),
+            list: Digest::of_bytes(b"list"),
+            released: commit.commit.clone(),
+            units: BTreeMap::new(),
+        });
+        let report = Report {
+            version: Report::VERSION,
+            cluster: cluster(name),
+            held,
+            refused: None,
+            units: BTreeMap::new(),
+            kubernetes_version: None,
+            trouble: String::new(),
+        };
+        self.hear(Event::Reported { report: Box::new(report) });
+    }
+
+    fn reason(&self, kind: &str) -> &'static str {
+        let conditions = self.state.conditions();
+        conditions.iter().find(|condition| condition.kind == kind).map_or("", |condition| condition.reason)
+    }
+
+    fn sequence(&self) -> Option<u64> {
+        self.released.as_ref()?.published.record.as_ref()?.sequence
+    }
+}
+
+/// A fleet of clusters a and b that has been released once.
+fn settled() -> World {
+    let mut world = World::new();
+    world.look();
+    world.push('1', &["a", "b"], "one");
+    world.report("a", None);
+    world.report("b", None);
+    assert_eq!(world.sequence(), Some(1), "the first release is sequence 1");
+    world
+}
+
+#[test]
+fn a_push_is_planned_rendered_released_and_sent() {
+    let mut world = settled();
+    world.sent.clear();
+    world.push('2', &["a", "b"], "two");
+    assert_eq!(world.sent, [(cluster("a"), 2), (cluster("b"), 2)]);
+    assert_eq!(world.released.as_ref().map(|commit| &commit.published.units), Some(&units('2', "two", &["a", "b"])));
+}
+
+#[test]
+fn a_push_that_changes_nothing_writes_nothing() {
+    let mut world = settled();
+    let commits = world.commits;
+    world.source.insert(revision('2'), (fleet('2', &["a", "b"]), units('1', "one", &["a", "b"])));
+    world.see('2', Relation::Follows);
+    assert_eq!(world.commits, commits);
+    assert_eq!(world.state.accepted, Some(revision('2')), "and is accepted all the same");
+}
+
+#[test]
+fn what_moves_during_a_plan_is_one_next_decision() {
+    let mut world = settled();
+    for digit in ['2', '3', '4'] {
+        world.source.insert(revision(digit), (fleet(digit, &["a", "b"]), units('2', "two", &["a", "b"])));
+    }
+    let head = |digit| Event::SourceSeen(Head::At { revision: revision(digit), relation: Relation::Follows });
+    let effects = step(&mut world.state, head('2'), 0);
+    assert!(matches!(effects.as_slice(), [Effect::Plan { .. }]), "{effects:?}");
+    assert!(step(&mut world.state, head('3'), 0).is_empty(), "a plan is running");
+    assert!(step(&mut world.state, head('4'), 0).is_empty(), "it still is");
+    let plans = world.plans;
+    let planned = world.perform(effects.into_iter().next().expect("one effect"));
+    world.hear(planned.expect("a plan comes back"));
+    assert_eq!(world.plans, plans + 2, "revision 2, then 4, and never 3");
+    assert_eq!(world.state.accepted, Some(revision('4')));
+}
+
+#[test]
+fn unreadable_is_not_empty() {
+    let mut world = settled();
+    let (commits, plans) = (world.commits, world.plans);
+    world.hear(Event::SourceSeen(Head::Unreadable { message: "disk".to_owned() }));
+    assert_eq!(world.reason("SourceVerified"), "Unreadable");
+    world.hear(Event::SourceSeen(Head::BranchMissing { branch: "main".to_owned() }));
+    assert_eq!(world.reason("SourceVerified"), "BranchMissing");
+    let unreadable = StateRefs { rendered: StateHead::Unreadable("disk".to_owned()), released: StateHead::Missing };
+    world.hear(Event::StateSeen(unreadable));
+    assert_eq!(world.reason("StateKept"), "Unreadable");
+    assert_eq!((world.commits, world.plans), (commits, plans));
+}
+
+#[test]
+fn a_rewritten_history_is_held_until_it_is_accepted() {
+    let mut world = settled();
+    let commits = world.commits;
+    world.source.insert(revision('9'), (fleet('9', &[]), BTreeMap::new()));
+    world.see('9', Relation::Rewritten);
+    assert_eq!((world.commits, world.reason("SourceVerified")), (commits, "HistoryRewritten"));
+    world.see('9', Relation::RewriteAccepted);
+    assert_eq!(world.reason("SourceVerified"), "Read");
+    assert!(world.commits > commits);
+}
+
+#[test]
+fn a_removed_cluster_is_disconnected_and_never_told_of_it() {
+    let mut world = settled();
+    world.hear(Event::Connected { cluster: cluster("b"), epoch: 1 });
+    world.sent.clear();
+    world.push('2', &["a"], "one");
+    assert_eq!(world.disconnected, [cluster("b")]);
+    assert!(world.sent.iter().all(|(name, _)| *name == cluster("a")), "{:?}", world.sent);
+    world.hear(Event::Connected { cluster: cluster("b"), epoch: 2 });
+    assert_eq!(world.disconnected, [cluster("b"), cluster("b")], "it may not come back by itself");
+}
+
+#[test]
+fn a_missing_released_is_no_first_run_while_a_cluster_holds_something() {
+    let world = settled();
+    let released = world.released.clone().expect("it was released");
+    let mut world = world.restarted();
+    world.released = None;
+    world.look();
+    world.push('2', &["a", "b"], "two");
+    assert_eq!((world.reason("StateKept"), world.sequence()), ("Recovering", None), "clusters have not spoken yet");
+    world.report("a", Some(&released));
+    assert_eq!(world.sequence(), Some(2), "it goes on where the cluster stands");
+    assert_eq!(world.released.as_ref().map(|commit| &commit.lineage), Some(&released.lineage));
+    assert_eq!(world.reason("StateKept"), "Kept");
+}
+
+#[test]
+fn a_missing_released_is_a_first_run_when_every_cluster_holds_nothing_or_time_is_up() {
+    let mut world = World::new();
+    world.look();
+    world.push('1', &["a", "b"], "one");
+    assert_eq!(world.sequence(), None);
+    world.report("a", None);
+    assert_eq!(world.sequence(), None, "b has not spoken yet");
+    world.hear(Event::GraceOver);
+    assert_eq!(world.sequence(), Some(1));
+}
+
+#[test]
+fn a_lost_commit_holds_the_hub_still() {
+    let world = settled();
+    let released = world.released.clone().expect("it was released");
+    let mut world = world.restarted();
+    (world.released, world.rendered) = (None, None);
+    world.known.clear();
+    world.look();
+    world.push('2', &["a"], "two");
+    let commits = world.commits;
+    world.report("a", Some(&released));
+    world.hear(Event::GraceOver);
+    assert_eq!((world.commits, world.reason("StateKept")), (commits, "Recovering"));
+    assert!(world.state.envelope(&cluster("a")).is_none());
+}
+
+#[test]
+fn a_ref_that_was_rewound_or_removed_under_the_hub_is_put_back() {
+    let mut world = settled();
+    let first = world.released.clone();
+    world.push('2', &["a", "b"], "two");
+    let (rendered, released) = (world.rendered.clone(), world.released.clone());
+    let same = |a: &Option<StateCommit>, b: &Option<StateCommit>| {
+        a.as_ref().map(|commit| &commit.commit) == b.as_ref().map(|commit| &commit.commit)
+    };
+    for broken in [None, first] {
+        world.released = broken;
+        world.look();
+        assert!(same(&world.released, &released), "{:?}", world.released);
+    }
+    world.rendered = None;
+    world.look();
+    assert!(same(&world.rendered, &rendered), "{:?}", world.rendered);
+}
+
+#[test]
+fn a_rendered_that_a_person_moved_forward_is_released() {
+    let mut world = settled();
+    let merged = Published { record: Some(record(&revision('1'))), units: units('1', "merged", &["a", "b"]) };
+    let parent = world.rendered.clone();
+    world.rendered = Some(world.commit(merged, parent));
+    // Source stands still, and so does its plan, which is what rendered says now.
+    world.source.insert(revision('1'), (fleet('1', &["a", "b"]), units('1', "merged", &["a", "b"])));
+    world.look();
+    assert_eq!(world.released.as_ref().map(|commit| &commit.published.units), Some(&units('1', "merged", &["a", "b"])));
+}
+
+#[test]
+fn the_newest_session_of_a_cluster_counts() {
+    let mut world = settled();
+    world.hear(Event::Connected { cluster: cluster("a"), epoch: 5 });
+    world.hear(Event::Connected { cluster: cluster("a"), epoch: 7 });
+    world.hear(Event::Disconnected { cluster: cluster("a"), epoch: 5 });
+    assert_eq!(world.state.clusters[&cluster("a")].epoch, Some(7));
+}

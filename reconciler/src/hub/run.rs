@@ -1,0 +1,344 @@
+//! Puts a hub together: looks, events, effects. What is decided is `engine`'s.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+use tunnel::{AcceptOptions, SecretKey};
+
+use super::clusters::Clusters;
+use super::dispatch::Dispatch;
+use super::engine::{Effect, Event, Head, Relation, State, step};
+use super::keeper::{Keeper, chain};
+use super::planner::Planner;
+use super::publish::{Author, StateError, StateRefs, StateRepository};
+use super::registry::Registry;
+use super::serve::{self, Listen, ServeError};
+use super::session::Sessions;
+use super::source::{RefWatch, Source, SourceError};
+use super::{gateway, repository};
+
+/// Events that wait for the engine. A step takes microseconds, so a full queue is a storm of reports, and
+/// pushes back on whoever sends them.
+const EVENTS_MAX: usize = 1_024;
+
+/// What happens to a source whose history was rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum OnRewrite {
+    /// It is held until a commit accepts it.
+    #[default]
+    Hold,
+    /// It is followed.
+    Follow,
+}
+
+/// How a hub runs.
+pub struct HubOptions {
+    /// The repository that people push to.
+    pub source: PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// The repository of `rendered` and `released`; the source's own by default.
+    pub state: Option<PathBuf>,
+    /// Names of the refs that the hub writes.
+    pub refs: StateRefs,
+    /// What happens to a rewritten history.
+    pub on_rewrite: OnRewrite,
+    /// Begin a new lineage where `released` is missing, without asking what clusters hold.
+    pub new_lineage: bool,
+    /// How long clusters may take to say what they hold, when `released` is missing.
+    pub recovery_grace: Duration,
+    /// How often refs are looked at without an event.
+    pub poll: Duration,
+    /// Where agents dial.
+    pub listen: SocketAddr,
+    /// Where the read-only API answers.
+    pub api: Listen,
+    /// The hub's key.
+    pub key: Arc<SecretKey>,
+    /// The kubeconfig with the contexts of clusters without an agent.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// Why a hub could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// The source could not be opened.
+    #[error("failed to open the source")]
+    Source(#[source] SourceError),
+    /// The state repository could not be opened.
+    #[error("failed to open the state repository")]
+    State(#[source] StateError),
+    /// The address for agents could not be used.
+    #[error("failed to listen on {address}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// TLS could not be set up from the hub's key.
+    #[error("failed to set up TLS")]
+    Tls(#[source] tunnel::TlsError),
+    /// The API could not be served.
+    #[error("failed to serve the API")]
+    Serve(#[source] ServeError),
+    /// A part of the hub ended by itself.
+    #[error("{part} ended unexpectedly")]
+    Ended {
+        /// Which.
+        part: &'static str,
+    },
+}
+
+/// The hub's state, as others may read it.
+pub type SharedState = Arc<RwLock<State>>;
+
+struct Hub {
+    state: SharedState,
+    source: Arc<Source>,
+    keeper: Arc<Keeper>,
+    planner: Arc<Planner>,
+    registry: Arc<Registry>,
+    clusters: Clusters,
+    dispatch: Arc<Dispatch>,
+    events: mpsc::Sender<Event>,
+    tasks: TaskTracker,
+    on_rewrite: OnRewrite,
+}
+
+/// Runs a hub until shutdown.
+pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(), HubError> {
+    let (source, repository) = open(&options).await?;
+    let keeper = Arc::new(Keeper::new(repository));
+    let registry = Arc::new(Registry::default());
+    let state: SharedState = Arc::new(RwLock::new(State::with_new_lineage(options.new_lineage)));
+    let (events, heard) = mpsc::channel(EVENTS_MAX);
+    let dispatch = Arc::new(Dispatch::default());
+    let sessions = Sessions { events: events.clone(), dispatch: Arc::clone(&dispatch), keeper: Arc::clone(&keeper) };
+    let accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(&registry) as _).map_err(HubError::Tls)?;
+    let address = options.listen;
+    let listener = TcpListener::bind(address).await.map_err(|source| HubError::Listen { address, source })?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, key = %options.key.public(), "Listening for agents.");
+    }
+    let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
+    let hub = Hub {
+        state: Arc::clone(&state),
+        planner: Arc::new(Planner::new(Arc::clone(&source))),
+        clusters: Clusters::new(options.kubeconfig.clone(), sessions.clone(), shutdown.child_token()),
+        source,
+        keeper,
+        registry,
+        dispatch,
+        events,
+        tasks: TaskTracker::new(),
+        on_rewrite: options.on_rewrite,
+    };
+    let stop = shutdown.child_token();
+    let _stopped_when_dropped = stop.clone().drop_guard();
+    let gateway = gateway::run(listener, accept, sessions, stop.clone());
+    let api = serve::run(api, state, stop.clone());
+    let ended = |part| Err(HubError::Ended { part });
+    tokio::select! {
+        biased;
+        () = Box::pin(hub.run(heard, &options, stop.clone())) => Ok(()),
+        served = Box::pin(api.instrument(tracing::info_span!("api"))) => match served {
+            Err(error) => Err(HubError::Serve(error)),
+            Ok(()) if shutdown.is_cancelled() => Ok(()),
+            Ok(()) => ended("the API"),
+        },
+        () = Box::pin(gateway) => if shutdown.is_cancelled() { Ok(()) } else { ended("the listener for agents") },
+    }
+}
+
+async fn open(options: &HubOptions) -> Result<(Arc<Source>, StateRepository), HubError> {
+    let (path, branch) = (options.source.clone(), options.branch.clone());
+    let (state, refs) = (options.state.clone().unwrap_or_else(|| path.clone()), options.refs.clone());
+    let own = options.state.is_some();
+    blocking(move || {
+        let source = Arc::new(Source::open(path, &branch).map_err(HubError::Source)?);
+        if own && !state.exists() {
+            StateRepository::create(&state).map_err(HubError::State)?;
+        }
+        let repository =
+            StateRepository::open(state, refs, Author::default(), &source).map_err(HubError::State)?;
+        Ok((source, repository))
+    })
+    .await
+}
+
+/// The one boundary to work that blocks: gix, files, digests.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(join) => std::panic::resume_unwind(join.into_panic()),
+    }
+}
+
+impl Hub {
+    async fn run(&self, mut heard: mpsc::Receiver<Event>, options: &HubOptions, shutdown: CancellationToken) {
+        let (watch, mut looks) = RefWatch::new(&options.source, options.poll);
+        let watching = watch.run(shutdown.clone()).instrument(tracing::info_span!("watch"));
+        self.tasks.spawn(watching);
+        let state_watch = options.state.as_ref().map(|path| RefWatch::new(path, options.poll));
+        let (state_watch, mut state_looks) = state_watch.unzip();
+        if let Some(watch) = state_watch {
+            self.tasks.spawn(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
+        }
+        let grace = tokio::time::sleep(options.recovery_grace);
+        let mut grace = std::pin::pin!(grace);
+        let mut in_grace = true;
+        self.look_at_state();
+        loop {
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                event = heard.recv() => match event {
+                    Some(event) => self.hear(event),
+                    None => break,
+                },
+                changed = looks.changed() => match changed {
+                    Ok(()) => {
+                        self.look_at_source();
+                        if options.state.is_none() {
+                            self.look_at_state();
+                        }
+                    }
+                    Err(_) => break,
+                },
+                changed = next_look(state_looks.as_mut()) => match changed {
+                    Ok(()) => self.look_at_state(),
+                    Err(_) => break,
+                },
+                () = &mut grace, if in_grace => {
+                    in_grace = false;
+                    self.hear(Event::GraceOver);
+                }
+            }
+        }
+        self.clusters.stop();
+        self.tasks.close();
+    }
+
+    fn hear(&self, event: Event) {
+        let effects = {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            step(&mut state, event, seconds())
+        };
+        for effect in effects {
+            self.perform(effect);
+        }
+    }
+
+    fn perform(&self, effect: Effect) {
+        match effect {
+            Effect::LookAtSource => self.look_at_source(),
+            Effect::LookAtState => self.look_at_state(),
+            Effect::Plan { revision, base, previous } => {
+                let planner = Arc::clone(&self.planner);
+                self.answer(move || match planner.plan(&revision, base, previous, seconds()) {
+                    Ok(planned) => Event::Planned(Box::new(planned)),
+                    Err(error) => Event::PlanFailed { revision, message: chain(&error) },
+                });
+            }
+            Effect::Write(write) => {
+                let keeper = Arc::clone(&self.keeper);
+                self.answer(move || keeper.write(write, seconds()));
+            }
+            Effect::Dispatch(cluster) => {
+                let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+                self.dispatch.set(&cluster, state.envelope(&cluster));
+            }
+            Effect::Disconnect(cluster) => self.dispatch.forget(&cluster),
+            Effect::Register => {
+                let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+                if let Some(fleet) = &state.fleet {
+                    self.registry.replace(fleet);
+                    self.clusters.replace(fleet);
+                }
+            }
+        }
+    }
+
+    /// Does blocking work whose outcome is an event.
+    fn answer(&self, work: impl FnOnce() -> Event + Send + 'static) {
+        let events = self.events.clone();
+        self.tasks.spawn(async move {
+            let event = blocking(work).await;
+            // The engine is gone only when the hub is ending.
+            let _sent = events.send(event).await;
+        });
+    }
+
+    fn look_at_source(&self) {
+        let (source, on_rewrite) = (Arc::clone(&self.source), self.on_rewrite);
+        let accepted = {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            state.accepted_or_published()
+        };
+        self.answer(move || Event::SourceSeen(look(&source, accepted.as_ref(), on_rewrite)));
+    }
+
+    fn look_at_state(&self) {
+        let keeper = Arc::clone(&self.keeper);
+        let rendered = {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            state.rendered.as_ref().map(|rendered| rendered.commit.clone())
+        };
+        self.answer(move || Event::StateSeen(keeper.look(rendered.as_ref())));
+    }
+}
+
+async fn next_look(
+    looks: Option<&mut tokio::sync::watch::Receiver<super::source::Look>>,
+) -> Result<(), tokio::sync::watch::error::RecvError> {
+    match looks {
+        Some(looks) => looks.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn look(source: &Source, accepted: Option<&render::Revision>, on_rewrite: OnRewrite) -> Head {
+    let head = || {
+        let revision = source.head()?.revision;
+        let relation = match accepted {
+            None => Relation::Follows,
+            Some(accepted) => relation(source, accepted, &revision, on_rewrite)?,
+        };
+        Ok(Head::At { revision, relation })
+    };
+    head().unwrap_or_else(|error: SourceError| match error {
+        SourceError::BranchMissing { branch, .. } => Head::BranchMissing { branch },
+        error => Head::Unreadable { message: chain(&error) },
+    })
+}
+
+fn relation(
+    source: &Source,
+    accepted: &render::Revision,
+    head: &render::Revision,
+    on_rewrite: OnRewrite,
+) -> Result<Relation, SourceError> {
+    match source.relation(accepted, head)? {
+        repository::Relation::Same | repository::Relation::Descendant => Ok(Relation::Follows),
+        repository::Relation::Rewritten
+            if on_rewrite == OnRewrite::Follow || source.accept_rewrite(head, accepted)? =>
+        {
+            Ok(Relation::RewriteAccepted)
+        }
+        repository::Relation::Rewritten => Ok(Relation::Rewritten),
+    }
+}
+
+fn seconds() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+}

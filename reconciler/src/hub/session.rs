@@ -1,0 +1,208 @@
+//! One cluster's tunnel at the hub: envelopes and contents out, answers and reports in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use render::{ClusterName, Digest};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tunnel::{GoAway, GoAwayReason, IncomingOpen, OpenCode, OpenError, TargetClass, Tunnel};
+
+use super::dispatch::Dispatch;
+use super::engine::Event;
+use super::keeper::{Keeper, chain};
+use crate::wire::{Deliver, DeliverReply, Envelope, FramingError, Held, Report, read_message, write_message};
+
+/// How long an agent may take to accept a deliver stream, and to say what it holds before it is told.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Replies that wait to be looked at: an agent answers an envelope with two, so a full queue is a peer that
+/// does not play by the rules, and pushes back.
+const REPLIES_MAX: usize = 16;
+
+/// What sessions need from the hub.
+#[derive(Clone)]
+pub(super) struct Sessions {
+    /// The engine's ear.
+    pub(super) events: mpsc::Sender<Event>,
+    /// What each cluster should be told.
+    pub(super) dispatch: Arc<Dispatch>,
+    /// Contents.
+    pub(super) keeper: Arc<Keeper>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum SessionError {
+    #[error("the agent took no deliver stream")]
+    Open(#[source] OpenError),
+    #[error("a stream failed")]
+    Stream(#[source] FramingError),
+}
+
+impl Sessions {
+    /// Serves one tunnel until it ends, a newer one takes its place, or its cluster is registered no more.
+    pub(super) async fn serve(&self, cluster: ClusterName, tunnel: Tunnel, shutdown: &CancellationToken) {
+        let Tunnel { peer, opener, mut incoming, session } = tunnel;
+        let epoch = peer.epoch;
+        let (newest, ended) = self.dispatch.begin(&cluster, epoch, shutdown);
+        tracing::info!(cluster = %cluster, epoch, version = peer.version, "Agent connected.");
+        let _sent = self.events.send(Event::Connected { cluster: cluster.clone(), epoch }).await;
+        let (said, heard) = watch::channel(None);
+        let deliver = async {
+            let stream = opener.open(TargetClass::Deliver, "", STEP_TIMEOUT).await.map_err(SessionError::Open)?;
+            self.deliver(newest, heard, stream).await.map_err(SessionError::Stream)
+        };
+        let listen = async {
+            while let Some(open) = incoming.next().await {
+                self.opened(&cluster, open, &said).await;
+            }
+        };
+        let reason = tokio::select! {
+            biased;
+            () = ended.cancelled() => "ended by the hub".to_owned(),
+            reason = session.closed() => reason.to_string(),
+            ended = Box::pin(deliver) => match ended {
+                Ok(()) => "the agent closed its deliver stream".to_owned(),
+                Err(error) => chain(&error),
+            },
+            () = Box::pin(listen) => "the tunnel closed".to_owned(),
+        };
+        session.close(GoAway::new(GoAwayReason::Shutdown, "session ended"));
+        self.dispatch.end(&cluster, epoch);
+        tracing::info!(cluster = %cluster, epoch, reason, "Agent disconnected.");
+        let _sent = self.events.send(Event::Disconnected { cluster, epoch }).await;
+    }
+
+    /// Tells the newest envelope whenever it says something else than the cluster holds, and sends what
+    /// is asked for.
+    async fn deliver<S>(
+        &self,
+        mut newest: watch::Receiver<Option<Arc<Envelope>>>,
+        mut heard: watch::Receiver<Option<Held>>,
+        stream: S,
+    ) -> Result<(), FramingError>
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let (reader, writer) = tokio::io::split(stream);
+        let mut writer = Box::pin(writer);
+        let (replies, mut answers) = mpsc::channel(REPLIES_MAX);
+        // Reading a message is not cancel-safe, so it has its own task, which ends with this session's
+        // stream or queue.
+        let _reading = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(read_replies(Box::pin(reader), replies)));
+        // A cluster that does not say in time what it holds is told all the same.
+        let _heard = timeout(STEP_TIMEOUT, heard.changed()).await;
+        let mut told: Option<Arc<Envelope>> = None;
+        newest.mark_changed();
+        loop {
+            tokio::select! {
+                biased;
+                answer = answers.recv() => match answer {
+                    Some(answer) => self.answer(answer?, told.as_deref(), &mut writer).await?,
+                    None => return Ok(()),
+                },
+                changed = newest.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    let Some(envelope) = newest.borrow_and_update().clone() else { continue };
+                    if is_news(&envelope, told.as_deref(), heard.borrow().as_ref()) {
+                        write_message(&mut writer, &Deliver::Envelope { envelope: Envelope::clone(&envelope) }).await?;
+                        told = Some(envelope);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn answer<W>(&self, reply: DeliverReply, told: Option<&Envelope>, writer: &mut W) -> Result<(), FramingError>
+    where
+        W: AsyncWrite + Unpin,
+    {
+        match reply {
+            DeliverReply::Taken { sequence } => tracing::debug!(sequence, "Envelope was taken."),
+            DeliverReply::Refused { sequence, refusal } => {
+                tracing::warn!(sequence, error = %refusal, "Envelope was refused.");
+            }
+            DeliverReply::Need(request) => {
+                let Some(told) = told else { return Ok(()) };
+                // Only what this cluster was told of: a digest is no capability.
+                let named = |digest: &Digest| told.units.values().any(|unit| unit.digest == *digest);
+                for digest in request.digests.into_iter().filter(named) {
+                    let message = self.content(told, digest).await;
+                    write_message(writer, &message).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn content(&self, told: &Envelope, digest: Digest) -> Deliver {
+        let (keeper, released) = (Arc::clone(&self.keeper), told.released.clone());
+        let read = tokio::task::spawn_blocking(move || keeper.content(&released, &digest));
+        match read.await {
+            Ok(Ok(description)) => Deliver::content(&description),
+            Ok(Err(error)) => Deliver::Missing { digest, message: chain(&error) },
+            Err(join) => std::panic::resume_unwind(join.into_panic()),
+        }
+    }
+
+    async fn opened(&self, cluster: &ClusterName, opened: IncomingOpen, said: &watch::Sender<Option<Held>>) {
+        let IncomingOpen { open, responder } = opened;
+        if open.class != TargetClass::Report {
+            responder.refuse(OpenCode::NotAllowed, "a hub takes reports and nothing else");
+            return;
+        }
+        let Ok(stream) = responder.accept() else { return };
+        if let Err(error) = self.reports(cluster, stream, said).await {
+            tracing::debug!(cluster = %cluster, error = &error as &dyn std::error::Error, "Lost report stream.");
+        }
+    }
+
+    async fn reports<S>(
+        &self,
+        cluster: &ClusterName,
+        stream: S,
+        said: &watch::Sender<Option<Held>>,
+    ) -> Result<(), FramingError>
+    where
+        S: AsyncRead,
+    {
+        let mut stream = Box::pin(stream);
+        while let Some(report) = read_message::<_, Report>(&mut stream).await? {
+            if report.cluster != *cluster {
+                tracing::warn!(cluster = %cluster, named = %report.cluster, "Dropped a report in another name.");
+                continue;
+            }
+            said.send_replace(report.held.clone());
+            let _sent = self.events.send(Event::Reported { report: Box::new(report) }).await;
+        }
+        Ok(())
+    }
+}
+
+/// Whether an envelope says something else than what was told in this session and what the cluster holds:
+/// an unchanged list is not sent, whatever its sequence.
+fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option<&Held>) -> bool {
+    match (told, held) {
+        (Some(told), _) => told.list != envelope.list || told.lineage != envelope.lineage,
+        (None, Some(held)) => held.list != envelope.list || held.lineage != envelope.lineage,
+        (None, None) => true,
+    }
+}
+
+async fn read_replies<R>(mut reader: R, replies: mpsc::Sender<Result<DeliverReply, FramingError>>)
+where
+    R: AsyncRead + Unpin,
+{
+    loop {
+        let read = read_message(&mut reader).await.transpose();
+        let Some(read) = read else { return };
+        let failed = read.is_err();
+        if replies.send(read).await.is_err() || failed {
+            return;
+        }
+    }
+}
