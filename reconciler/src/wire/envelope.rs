@@ -162,6 +162,9 @@ impl Deliver {
     pub fn content(description: &Description) -> Self {
         let text = String::from_utf8(description.to_json()).expect("canonical JSON is UTF-8");
         let body = RawValue::from_string(text).expect("canonical JSON is JSON");
-        Self::Content { digest: description.digest, description: body }
+        Self::Content {
+            digest: description.digest,
+            description: body,
+        }
     }
 }

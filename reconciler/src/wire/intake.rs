@@ -23,7 +23,11 @@ pub struct Intake {
 impl Intake {
     /// An intake that holds what a journal had, or nothing; contents are added one by one.
     pub fn new(cluster: ClusterName, held: Option<Held>) -> Self {
-        Self { cluster, held, contents: BTreeMap::new() }
+        Self {
+            cluster,
+            held,
+            contents: BTreeMap::new(),
+        }
     }
 
     /// The newest believed envelope.
@@ -32,11 +36,7 @@ impl Intake {
     }
 
     /// Takes an envelope when it is believed. `verify` is [`accept`]'s.
-    pub fn envelope(
-        &mut self,
-        envelope: &Envelope,
-        verify: impl Fn(&[u8], &str) -> bool,
-    ) -> Result<Accepted, Refusal> {
+    pub fn envelope(&mut self, envelope: &Envelope, verify: impl Fn(&[u8], &str) -> bool) -> Result<Accepted, Refusal> {
         let accepted = accept(&self.cluster, self.held.as_ref(), envelope, verify)?;
         if accepted == Accepted::New {
             self.held = Some(envelope.held());
@@ -46,7 +46,10 @@ impl Intake {
 
     /// The digests that the held list names and whose content is not here, sorted.
     pub fn missing(&self) -> Vec<Digest> {
-        self.wanted().into_iter().filter(|digest| !self.contents.contains_key(digest)).collect()
+        self.wanted()
+            .into_iter()
+            .filter(|digest| !self.contents.contains_key(digest))
+            .collect()
     }
 
     /// Takes a content's bytes, when they are what their digest says.
@@ -69,7 +72,12 @@ impl Intake {
             return Vec::new();
         }
         let wanted = self.wanted();
-        let unwanted: Vec<Digest> = self.contents.keys().filter(|digest| !wanted.contains(digest)).copied().collect();
+        let unwanted: Vec<Digest> = self
+            .contents
+            .keys()
+            .filter(|digest| !wanted.contains(digest))
+            .copied()
+            .collect();
         for digest in &unwanted {
             self.contents.remove(digest);
         }
@@ -80,10 +88,20 @@ impl Intake {
     /// here, or whose gates this build does not know, are left out and so left alone.
     pub fn desired(&self) -> Option<Desired> {
         let held = self.held.clone()?;
-        let units = held.units.iter().filter(|(_, unit)| unit.gates.is_empty()).filter_map(|(key, unit)| {
-            let description = Arc::clone(self.contents.get(&unit.digest)?);
-            Some((key.clone(), DesiredUnit { description, replicas: unit.replicas.clone() }))
-        });
+        let units = held
+            .units
+            .iter()
+            .filter(|(_, unit)| unit.gates.is_empty())
+            .filter_map(|(key, unit)| {
+                let description = Arc::clone(self.contents.get(&unit.digest)?);
+                Some((
+                    key.clone(),
+                    DesiredUnit {
+                        description,
+                        replicas: unit.replicas.clone(),
+                    },
+                ))
+            });
         let units = units.collect();
         Some(Desired { held, units })
     }
