@@ -18,7 +18,8 @@ pub fn start(filter: &str, format: LogFormat) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     let started = match format {
         LogFormat::Text => builder.with_target(false).try_init(),
         LogFormat::Json => builder.json().try_init(),
@@ -29,7 +30,12 @@ pub fn start(filter: &str, format: LogFormat) {
 
 /// A name for this process that no other has: host, process and start.
 pub fn process_name() -> String {
-    let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty()).unwrap_or_else(|| "flotilla".to_owned());
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let host = std::env::var("HOSTNAME")
+        .ok()
+        .filter(|host| !host.is_empty())
+        .unwrap_or_else(|| "flotilla".to_owned());
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     format!("{host}-{}-{:x}", std::process::id(), now.as_millis())
 }

@@ -97,7 +97,7 @@ impl Session {
         unwanted: &BTreeMap<ObjectKey, Entry>,
         brought: &Brought,
     ) -> Result<Vec<(ObjectKey, Entry, Step)>, SessionError> {
-        let mut tasks: Vec<BoxFuture<'_, Result<(ObjectKey, Entry, Step), RequestError>>> = Vec::new();
+        let mut tasks: Vec<BoxFuture<'_, Result<_, RequestError>>> = Vec::new();
         for (key, entry) in wave.iter().filter_map(|key| Some((key, unwanted.get(key)?))) {
             let evidence = self.evidence(brought);
             let objection = self.objection(key, entry, &evidence);

@@ -27,7 +27,12 @@ pub(super) struct Clusters {
 impl Clusters {
     /// None yet. `kubeconfig` has the contexts; without one, clusters that name a context say so.
     pub(super) fn new(kubeconfig: Option<PathBuf>, sessions: Sessions, shutdown: CancellationToken) -> Self {
-        Self { kubeconfig, sessions, shutdown, running: Mutex::default() }
+        Self {
+            kubeconfig,
+            sessions,
+            shutdown,
+            running: Mutex::default(),
+        }
     }
 
     /// Starts what is new, stops what is gone or has another context.
@@ -42,7 +47,9 @@ impl Clusters {
             stays
         });
         for (name, cluster) in &fleet.clusters {
-            let Some(context) = &cluster.kubeconfig_context else { continue };
+            let Some(context) = &cluster.kubeconfig_context else {
+                continue;
+            };
             if !running.contains_key(name) {
                 let token = self.shutdown.child_token();
                 self.start(name.clone(), context.clone(), token.clone());
@@ -81,12 +88,32 @@ async fn serve(
     match client {
         Ok(client) => {
             let options = ApplierOptions::new(cluster.clone(), process_name());
-            Direct { cluster, client, options, sessions }.run(shutdown).await;
+            Direct {
+                cluster,
+                client,
+                options,
+                sessions,
+            }
+            .run(shutdown)
+            .await;
         }
         Err(trouble) => {
             tracing::warn!(trouble, "Could not reach a cluster.");
-            let report = Report::new(cluster, None, None, ApplyReport { trouble, ..ApplyReport::default() });
-            let _sent = sessions.events.send(Event::Reported { report: Box::new(report) }).await;
+            let report = Report::new(
+                cluster,
+                None,
+                None,
+                ApplyReport {
+                    trouble,
+                    ..ApplyReport::default()
+                },
+            );
+            let _sent = sessions
+                .events
+                .send(Event::Reported {
+                    report: Box::new(report),
+                })
+                .await;
         }
     }
 }

@@ -60,7 +60,14 @@ impl Direct {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch = u64::try_from(epoch.as_millis()).unwrap_or(u64::MAX);
         let (newest, ended) = self.sessions.dispatch.begin(&self.cluster, epoch, &shutdown);
-        let _sent = self.sessions.events.send(Event::Connected { cluster: self.cluster.clone(), epoch }).await;
+        let _sent = self
+            .sessions
+            .events
+            .send(Event::Connected {
+                cluster: self.cluster.clone(),
+                epoch,
+            })
+            .await;
         loop {
             let ended_with = tokio::select! {
                 biased;
@@ -69,8 +76,12 @@ impl Direct {
             };
             if let Err(error) = ended_with {
                 tracing::warn!(cluster = %self.cluster, error = chain(&error), "Could not serve a cluster.");
-                let trouble = ApplyReport { trouble: chain(&error), ..ApplyReport::default() };
-                self.report(Report::new(self.cluster.clone(), None, None, trouble)).await;
+                let trouble = ApplyReport {
+                    trouble: chain(&error),
+                    ..ApplyReport::default()
+                };
+                self.report(Report::new(self.cluster.clone(), None, None, trouble))
+                    .await;
             }
             tokio::select! {
                 biased;
@@ -79,7 +90,14 @@ impl Direct {
             }
         }
         self.sessions.dispatch.end(&self.cluster, epoch);
-        let _sent = self.sessions.events.send(Event::Disconnected { cluster: self.cluster.clone(), epoch }).await;
+        let _sent = self
+            .sessions
+            .events
+            .send(Event::Disconnected {
+                cluster: self.cluster.clone(),
+                epoch,
+            })
+            .await;
     }
 
     async fn serve(
@@ -91,7 +109,10 @@ impl Direct {
         let intake = Intake::new(self.cluster.clone(), held);
         let (desired, wanted) = watch::channel(None);
         let (applied, report) = watch::channel(ApplyReport::default());
-        let taken = Taken { held: intake.held().cloned(), refused: None };
+        let taken = Taken {
+            held: intake.held().cloned(),
+            refused: None,
+        };
         let (taken, took) = watch::channel(taken);
         let stop = shutdown.child_token();
         let _stopped_when_dropped = stop.clone().drop_guard();
@@ -118,7 +139,9 @@ impl Direct {
     ) -> Result<(), DirectError> {
         newest.mark_changed();
         while newest.changed().await.is_ok() {
-            let Some(envelope) = newest.borrow_and_update().clone() else { continue };
+            let Some(envelope) = newest.borrow_and_update().clone() else {
+                continue;
+            };
             // There is nobody in between who could have signed for another lineage.
             match intake.envelope(&envelope, |_, _| false) {
                 Err(refusal) => {
@@ -133,14 +156,20 @@ impl Direct {
             let held = envelope.held();
             self.write_held(&held).await?;
             intake.drop_unwanted();
-            taken.send_replace(Taken { held: Some(held), refused: None });
+            taken.send_replace(Taken {
+                held: Some(held),
+                refused: None,
+            });
         }
         Ok(())
     }
 
     async fn fetch(&self, intake: &mut Intake, envelope: &Envelope) {
-        let (keeper, released, missing) =
-            (Arc::clone(&self.sessions.keeper), envelope.released.clone(), intake.missing());
+        let (keeper, released, missing) = (
+            Arc::clone(&self.sessions.keeper),
+            envelope.released.clone(),
+            intake.missing(),
+        );
         let read = move || contents(&keeper, &released, missing);
         match tokio::task::spawn_blocking(read).await {
             Ok(contents) => contents.into_iter().for_each(|content| intake.trusted(content)),
@@ -152,7 +181,8 @@ impl Direct {
         loop {
             let Taken { held, refused } = taken.borrow_and_update().clone();
             let fared = applied.borrow_and_update().clone();
-            self.report(Report::new(self.cluster.clone(), held, refused, fared)).await;
+            self.report(Report::new(self.cluster.clone(), held, refused, fared))
+                .await;
             let changed = tokio::select! {
                 changed = taken.changed() => changed,
                 changed = applied.changed() => changed,
@@ -165,7 +195,13 @@ impl Direct {
     }
 
     async fn report(&self, report: Report) {
-        let _sent = self.sessions.events.send(Event::Reported { report: Box::new(report) }).await;
+        let _sent = self
+            .sessions
+            .events
+            .send(Event::Reported {
+                report: Box::new(report),
+            })
+            .await;
     }
 
     fn held_api(&self) -> Api<ConfigMap> {
@@ -177,7 +213,9 @@ impl Direct {
         let found = self.held_api().get_opt(HELD_NAME).await.map_err(DirectError::Read)?;
         let data: Option<BTreeMap<String, String>> = found.and_then(|found| found.data);
         let text = data.and_then(|mut data| data.remove(HELD_KEY));
-        text.map(|text| serde_json::from_str(&text)).transpose().map_err(DirectError::Damaged)
+        text.map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(DirectError::Damaged)
     }
 
     async fn write_held(&self, held: &Held) -> Result<(), DirectError> {
@@ -189,7 +227,10 @@ impl Direct {
             "data": {HELD_KEY: text},
         });
         let parameters = PatchParams::apply(HELD_MANAGER).force();
-        let written = self.held_api().patch(HELD_NAME, &parameters, &Patch::Apply(&object)).await;
+        let written = self
+            .held_api()
+            .patch(HELD_NAME, &parameters, &Patch::Apply(&object))
+            .await;
         written.map(drop).map_err(DirectError::Write)
     }
 }

@@ -23,7 +23,10 @@ struct Slot {
 
 impl Default for Slot {
     fn default() -> Self {
-        Self { newest: watch::Sender::new(None), session: None }
+        Self {
+            newest: watch::Sender::new(None),
+            session: None,
+        }
     }
 }
 
@@ -73,7 +76,11 @@ impl Dispatch {
 
     /// Forgets a cluster that is registered no more, and ends its session.
     pub(super) fn forget(&self, cluster: &ClusterName) {
-        if let Some(Slot { session: Some((_, token)), .. }) = self.clusters().remove(cluster) {
+        if let Some(Slot {
+            session: Some((_, token)),
+            ..
+        }) = self.clusters().remove(cluster)
+        {
             token.cancel();
         }
     }
@@ -91,7 +98,10 @@ mod tests {
         let (_, first) = dispatch.begin(&cluster, 5, &parent);
         let (_, second) = dispatch.begin(&cluster, 6, &parent);
         let (_, late) = dispatch.begin(&cluster, 4, &parent);
-        assert_eq!([first.is_cancelled(), second.is_cancelled(), late.is_cancelled()], [true, false, true]);
+        assert_eq!(
+            [first.is_cancelled(), second.is_cancelled(), late.is_cancelled()],
+            [true, false, true]
+        );
         dispatch.forget(&cluster);
         assert!(second.is_cancelled());
     }

@@ -22,7 +22,12 @@ const HANDSHAKES_MAX: usize = 64;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Accepts agents until shutdown, then waits for their sessions to end.
-pub(super) async fn run(listener: TcpListener, options: AcceptOptions, sessions: Sessions, shutdown: CancellationToken) {
+pub(super) async fn run(
+    listener: TcpListener,
+    options: AcceptOptions,
+    sessions: Sessions,
+    shutdown: CancellationToken,
+) {
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     let options = Arc::new(options);
     let tasks = TaskTracker::new();

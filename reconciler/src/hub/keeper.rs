@@ -23,7 +23,10 @@ pub(super) struct Keeper {
 impl Keeper {
     /// A keeper of this repository.
     pub(super) fn new(repository: StateRepository) -> Self {
-        Self { repository, newest: Mutex::default() }
+        Self {
+            repository,
+            newest: Mutex::default(),
+        }
     }
 
     /// Where both refs stand. `rendered` is where the hub last knew that ref; without it, `released` says
@@ -31,16 +34,25 @@ impl Keeper {
     pub(super) fn look(&self, rendered: Option<&Revision>) -> StateRefs {
         let released = self.head(StateRef::Released, None);
         let made_from = match &released {
-            StateHead::At { commit, .. } => commit.published.record.as_ref().and_then(|record| record.rendered.clone()),
+            StateHead::At { commit, .. } => commit
+                .published
+                .record
+                .as_ref()
+                .and_then(|record| record.rendered.clone()),
             StateHead::Missing | StateHead::Unreadable(_) => None,
         };
         let known = rendered.cloned().or(made_from);
-        StateRefs { rendered: self.head(StateRef::Rendered, known.as_ref()), released }
+        StateRefs {
+            rendered: self.head(StateRef::Rendered, known.as_ref()),
+            released,
+        }
     }
 
     fn head(&self, which: StateRef, known: Option<&Revision>) -> StateHead {
         let head = || {
-            let Some((commit, published)) = self.repository.read_published(which)? else { return Ok(StateHead::Missing) };
+            let Some((commit, published)) = self.repository.read_published(which)? else {
+                return Ok(StateHead::Missing);
+            };
             let forward = known.is_none_or(|known| self.is_forward(known, commit));
             let commit = Box::new(self.state_commit(commit, published)?);
             Ok(StateHead::At { commit, forward })
@@ -49,12 +61,23 @@ impl Keeper {
     }
 
     fn is_forward(&self, known: &Revision, now: CommitId) -> bool {
-        let relation = CommitId::from_revision(known).map(|known| self.repository.relation(known, now));
-        matches!(relation, Some(Ok(Relation::Same | Relation::Descendant)))
+        let relation = self.known(known).and_then(|known| self.repository.relation(known, now));
+        matches!(relation, Ok(Relation::Same | Relation::Descendant))
+    }
+
+    fn known(&self, revision: &Revision) -> Result<CommitId, StateError> {
+        let unknown = || StateError::UnknownRevision {
+            revision: revision.clone(),
+        };
+        self.repository.commit(revision)?.ok_or_else(unknown)
     }
 
     fn state_commit(&self, commit: CommitId, published: Arc<Published>) -> Result<StateCommit, StateError> {
-        Ok(StateCommit { commit: commit.revision(), lineage: self.repository.lineage(commit)?, published })
+        Ok(StateCommit {
+            commit: commit.revision(),
+            lineage: self.repository.lineage(commit)?,
+            published,
+        })
     }
 
     /// Does one write. Doing it twice is doing it once.
@@ -75,12 +98,18 @@ impl Keeper {
                 match adopted {
                     Ok(adopted) => Ok(Event::ReleasedWritten(adopted)),
                     Err(error @ StateError::Moved { .. }) => Err(error),
-                    Err(error) => Ok(Event::AdoptionFailed { commit, message: chain(&error) }),
+                    Err(error) => Ok(Event::AdoptionFailed {
+                        commit,
+                        message: chain(&error),
+                    }),
                 }
             }
         };
         written.unwrap_or_else(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "Could not write to the state repository.");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "Could not write to the state repository."
+            );
             Event::WriteRefused
         })
     }
@@ -93,7 +122,7 @@ impl Keeper {
         contents: &BTreeMap<Digest, Arc<Description>>,
         seconds: i64,
     ) -> Result<StateCommit, StateError> {
-        let parent = parent.and_then(CommitId::from_revision);
+        let parent = parent.map(|parent| self.known(parent)).transpose()?;
         let record = next.record.as_ref().ok_or(StateError::NoRecord)?;
         let message = message(&subject(which, record), "", record);
         // What one ref keeps or takes over has its content in the other.
@@ -103,16 +132,21 @@ impl Keeper {
         };
         let known_in: Vec<CommitId> = self.repository.head(other)?.into_iter().collect();
         let next = Arc::new(next);
-        let decision = Decision { next: &next, contents, known_in: &known_in, message: &message, seconds };
+        let decision = Decision {
+            next: &next,
+            contents,
+            known_in: &known_in,
+            message: &message,
+            seconds,
+        };
         let commit = self.repository.write_commit(parent, &decision)?;
         self.repository.advance(which, parent, commit, "decision")?;
         self.state_commit(commit, self.repository.published_at(commit)?)
     }
 
     fn adopt(&self, which: StateRef, found: Option<&Revision>, commit: &Revision) -> Result<StateCommit, StateError> {
-        let found = found.and_then(CommitId::from_revision);
-        let unknown = || StateError::UnknownRevision { revision: commit.clone() };
-        let commit = CommitId::from_revision(commit).ok_or_else(unknown)?;
+        let found = found.map(|found| self.known(found)).transpose()?;
+        let commit = self.known(commit)?;
         let adopted = self.state_commit(commit, self.repository.published_at(commit)?)?;
         self.repository.advance(which, found, commit, "put back")?;
         Ok(adopted)
@@ -124,7 +158,9 @@ impl Keeper {
             Ok(adopted) => Ok(Event::RenderedWritten(adopted)),
             Err(error @ StateError::Moved { .. }) => Err(error),
             Err(error) => {
-                let Some((_, released)) = self.repository.read_published(StateRef::Released)? else { return Err(error) };
+                let Some((_, released)) = self.repository.read_published(StateRef::Released)? else {
+                    return Err(error);
+                };
                 let mut next = Published::clone(&released);
                 if let Some(record) = &mut next.record {
                     (record.sequence, record.rendered) = (None, None);
@@ -140,9 +176,7 @@ impl Keeper {
         if let Some(content) = self.newest.lock().unwrap_or_else(PoisonError::into_inner).get(digest) {
             return Ok(Arc::clone(content));
         }
-        let unknown = || StateError::UnknownRevision { revision: released.clone() };
-        let commit = CommitId::from_revision(released).ok_or_else(unknown)?;
-        self.repository.content(commit, digest).map(Arc::new)
+        self.repository.content(self.known(released)?, digest).map(Arc::new)
     }
 }
 

@@ -25,7 +25,10 @@ struct Memos {
 impl Planner {
     /// A planner that remembers nothing yet.
     pub(super) fn new(source: Arc<Source>) -> Self {
-        Self { source, memos: Mutex::default() }
+        Self {
+            source,
+            memos: Mutex::default(),
+        }
     }
 
     /// Reads, loads and plans `revision` on what is published. Blocks. `now` is in seconds since 1970.
@@ -55,7 +58,12 @@ impl Planner {
         findings.extend(plan.findings.iter().cloned());
         findings.sort();
         findings.dedup();
-        Ok(Planned { fleet, plan, findings, base })
+        Ok(Planned {
+            fleet,
+            plan,
+            findings,
+            base,
+        })
     }
 }
 

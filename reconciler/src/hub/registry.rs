@@ -16,7 +16,11 @@ impl Registry {
     /// Takes over what a revision says. A key that does not parse is none: load has told of it.
     pub(super) fn replace(&self, fleet: &Fleet) {
         let keys_of = |cluster: &render::model::Cluster| {
-            let keys = cluster.public_keys.iter().filter_map(|text| text.parse().ok()).collect();
+            let keys = cluster
+                .public_keys
+                .iter()
+                .filter_map(|text| text.parse().ok())
+                .collect();
             (cluster.name.to_string(), keys)
         };
         let keys = fleet.clusters.values().map(keys_of).collect();

@@ -122,10 +122,16 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
     let state: SharedState = Arc::new(RwLock::new(State::with_new_lineage(options.new_lineage)));
     let (events, heard) = mpsc::channel(EVENTS_MAX);
     let dispatch = Arc::new(Dispatch::default());
-    let sessions = Sessions { events: events.clone(), dispatch: Arc::clone(&dispatch), keeper: Arc::clone(&keeper) };
+    let sessions = Sessions {
+        events: events.clone(),
+        dispatch: Arc::clone(&dispatch),
+        keeper: Arc::clone(&keeper),
+    };
     let accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(&registry) as _).map_err(HubError::Tls)?;
     let address = options.listen;
-    let listener = TcpListener::bind(address).await.map_err(|source| HubError::Listen { address, source })?;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| HubError::Listen { address, source })?;
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, key = %options.key.public(), "Listening for agents.");
     }
@@ -161,15 +167,17 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
 
 async fn open(options: &HubOptions) -> Result<(Arc<Source>, StateRepository), HubError> {
     let (path, branch) = (options.source.clone(), options.branch.clone());
-    let (state, refs) = (options.state.clone().unwrap_or_else(|| path.clone()), options.refs.clone());
+    let (state, refs) = (
+        options.state.clone().unwrap_or_else(|| path.clone()),
+        options.refs.clone(),
+    );
     let own = options.state.is_some();
     blocking(move || {
         let source = Arc::new(Source::open(path, &branch).map_err(HubError::Source)?);
         if own && !state.exists() {
             StateRepository::create(&state).map_err(HubError::State)?;
         }
-        let repository =
-            StateRepository::open(state, refs, Author::default(), &source).map_err(HubError::State)?;
+        let repository = StateRepository::open(state, refs, Author::default(), &source).map_err(HubError::State)?;
         Ok((source, repository))
     })
     .await
@@ -191,7 +199,8 @@ impl Hub {
         let state_watch = options.state.as_ref().map(|path| RefWatch::new(path, options.poll));
         let (state_watch, mut state_looks) = state_watch.unzip();
         if let Some(watch) = state_watch {
-            self.tasks.spawn(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
+            self.tasks
+                .spawn(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
         }
         let grace = tokio::time::sleep(options.recovery_grace);
         let mut grace = std::pin::pin!(grace);
@@ -242,11 +251,18 @@ impl Hub {
         match effect {
             Effect::LookAtSource => self.look_at_source(),
             Effect::LookAtState => self.look_at_state(),
-            Effect::Plan { revision, base, previous } => {
+            Effect::Plan {
+                revision,
+                base,
+                previous,
+            } => {
                 let planner = Arc::clone(&self.planner);
                 self.answer(move || match planner.plan(&revision, base, previous, seconds()) {
                     Ok(planned) => Event::Planned(Box::new(planned)),
-                    Err(error) => Event::PlanFailed { revision, message: chain(&error) },
+                    Err(error) => Event::PlanFailed {
+                        revision,
+                        message: chain(&error),
+                    },
                 });
             }
             Effect::Write(write) => {

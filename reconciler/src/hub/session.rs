@@ -44,14 +44,28 @@ enum SessionError {
 impl Sessions {
     /// Serves one tunnel until it ends, a newer one takes its place, or its cluster is registered no more.
     pub(super) async fn serve(&self, cluster: ClusterName, tunnel: Tunnel, shutdown: &CancellationToken) {
-        let Tunnel { peer, opener, mut incoming, session } = tunnel;
+        let Tunnel {
+            peer,
+            opener,
+            mut incoming,
+            session,
+        } = tunnel;
         let epoch = peer.epoch;
         let (newest, ended) = self.dispatch.begin(&cluster, epoch, shutdown);
         tracing::info!(cluster = %cluster, epoch, version = peer.version, "Agent connected.");
-        let _sent = self.events.send(Event::Connected { cluster: cluster.clone(), epoch }).await;
+        let _sent = self
+            .events
+            .send(Event::Connected {
+                cluster: cluster.clone(),
+                epoch,
+            })
+            .await;
         let (said, heard) = watch::channel(None);
         let deliver = async {
-            let stream = opener.open(TargetClass::Deliver, "", STEP_TIMEOUT).await.map_err(SessionError::Open)?;
+            let stream = opener
+                .open(TargetClass::Deliver, "", STEP_TIMEOUT)
+                .await
+                .map_err(SessionError::Open)?;
             self.deliver(newest, heard, stream).await.map_err(SessionError::Stream)
         };
         let listen = async {
@@ -144,7 +158,10 @@ impl Sessions {
         let read = tokio::task::spawn_blocking(move || keeper.content(&released, &digest));
         match read.await {
             Ok(Ok(description)) => Deliver::content(&description),
-            Ok(Err(error)) => Deliver::Missing { digest, message: chain(&error) },
+            Ok(Err(error)) => Deliver::Missing {
+                digest,
+                message: chain(&error),
+            },
             Err(join) => std::panic::resume_unwind(join.into_panic()),
         }
     }
@@ -177,7 +194,12 @@ impl Sessions {
                 continue;
             }
             said.send_replace(report.held.clone());
-            let _sent = self.events.send(Event::Reported { report: Box::new(report) }).await;
+            let _sent = self
+                .events
+                .send(Event::Reported {
+                    report: Box::new(report),
+                })
+                .await;
         }
         Ok(())
     }

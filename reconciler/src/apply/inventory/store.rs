@@ -184,7 +184,7 @@ impl Inventory {
 
     /// Writes the shards that changed, each only if nobody else wrote it since.
     pub(in crate::apply) async fn flush(&mut self, api: &Api<ConfigMap>) -> Result<(), InventoryError> {
-        let mut writes: Vec<BoxFuture<'_, (usize, Result<Option<String>, RequestError>)>> = Vec::new();
+        let mut writes: Vec<BoxFuture<'_, _>> = Vec::new();
         for (&number, shard) in self.shards.iter().filter(|(_, shard)| shard.changed) {
             let config_map = self.config_map(number, shard);
             writes.push(Box::pin(async move { (number, write(api, config_map).await) }));

@@ -24,7 +24,6 @@ pub use event::{Effect, Event, Head, Planned, Relation, StateHead, StateRefs, Wr
 pub use recovery::Recovery;
 pub use state::{ClusterState, Condition, State, StateCommit};
 
-
 /// Takes in one event. `now` is in seconds since 1970.
 pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
     match event {
@@ -82,7 +81,10 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
     match &state.recovery {
         Some(Recovery::Adopt { commit }) => {
             let found = state.released.as_ref().map(|released| released.commit.clone());
-            let write = Write::AdoptReleased { found, commit: commit.clone() };
+            let write = Write::AdoptReleased {
+                found,
+                commit: commit.clone(),
+            };
             state.writing = true;
             return vec![Effect::Write(write)];
         }
@@ -105,7 +107,11 @@ fn plan_due(state: &mut State) -> Option<Effect> {
         return None;
     }
     state.planning = Some(revision.clone());
-    Some(Effect::Plan { revision, base, previous: state.previous() })
+    Some(Effect::Plan {
+        revision,
+        base,
+        previous: state.previous(),
+    })
 }
 
 fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
@@ -124,10 +130,17 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     state.recovery = recovery::recovery(state);
     let first = base.is_none();
     if state.recovery.is_none() && (first || !deltas(&state.previous().units, &planned.plan.units).is_empty()) {
-        let next = Published { record: Some(record(&revision)), units: planned.plan.units };
+        let next = Published {
+            record: Some(record(&revision)),
+            units: planned.plan.units,
+        };
         state.writing = true;
         state.rendering = Some(revision);
-        effects.push(Effect::Write(Write::Rendered { parent: base, next, contents: planned.plan.contents }));
+        effects.push(Effect::Write(Write::Rendered {
+            parent: base,
+            next,
+            contents: planned.plan.contents,
+        }));
         return effects;
     }
     effects.extend(next(state, now));
@@ -156,8 +169,17 @@ fn release_due(state: &State, now: i64) -> Option<Write> {
     }
     let mut next = advance(&rendered.published, present, advances);
     let record = rendered.published.record.clone()?;
-    let sequence = present.record.as_ref().and_then(|record| record.sequence).unwrap_or_default() + 1;
-    next.record = Some(ReleaseRecord { sequence: Some(sequence), rendered: Some(rendered.commit.clone()), ..record });
+    let sequence = present
+        .record
+        .as_ref()
+        .and_then(|record| record.sequence)
+        .unwrap_or_default()
+        + 1;
+    next.record = Some(ReleaseRecord {
+        sequence: Some(sequence),
+        rendered: Some(rendered.commit.clone()),
+        ..record
+    });
     let parent = released.map(|released| released.commit.clone());
     Some(Write::Released { parent, next })
 }
@@ -215,8 +237,15 @@ fn released_seen(state: &mut State, seen: StateHead, first: bool) -> Option<Effe
 
 /// `rendered` may be moved forward by people; missing or rewound, it is put back to what was released.
 fn rendered_seen(state: &mut State, seen: StateHead) -> Option<Effect> {
-    let released_from = state.released.as_ref().and_then(|released| released.published.record.as_ref()?.rendered.clone());
-    let known = state.rendered.as_ref().map(|rendered| rendered.commit.clone()).or(released_from);
+    let released_from = state
+        .released
+        .as_ref()
+        .and_then(|released| released.published.record.as_ref()?.rendered.clone());
+    let known = state
+        .rendered
+        .as_ref()
+        .map(|rendered| rendered.commit.clone())
+        .or(released_from);
     match seen {
         StateHead::At { commit, forward } if forward || known.is_none() || known.as_ref() == Some(&commit.commit) => {
             state.rendered = Some(*commit);
@@ -236,7 +265,13 @@ fn rendered_seen(state: &mut State, seen: StateHead) -> Option<Effect> {
 }
 
 fn dispatch_all(state: &State) -> Vec<Effect> {
-    state.clusters.keys().filter(|cluster| state.is_registered(cluster)).cloned().map(Effect::Dispatch).collect()
+    state
+        .clusters
+        .keys()
+        .filter(|cluster| state.is_registered(cluster))
+        .cloned()
+        .map(Effect::Dispatch)
+        .collect()
 }
 
 #[cfg(test)]

@@ -31,16 +31,24 @@ pub(super) fn recovery(state: &State) -> Option<Recovery> {
     if state.new_lineage && state.released.is_none() {
         return None;
     }
-    let held = state.clusters.values().filter_map(|cluster| cluster.report.as_ref()?.held.as_ref());
+    let held = state
+        .clusters
+        .values()
+        .filter_map(|cluster| cluster.report.as_ref()?.held.as_ref());
     let newest = held
         .filter(|held| held.sequence > 0 && state.is_own_lineage(&held.lineage))
         .max_by(|a, b| (a.sequence, &a.released).cmp(&(b.sequence, &b.released)));
     if let Some(newest) = newest
-        && state.released_sequence().is_none_or(|sequence| newest.sequence > sequence)
+        && state
+            .released_sequence()
+            .is_none_or(|sequence| newest.sequence > sequence)
     {
         let commit = newest.released.clone();
         return Some(match state.adoption_failed.get(&commit) {
-            Some(message) => Recovery::Lost { commit, message: message.clone() },
+            Some(message) => Recovery::Lost {
+                commit,
+                message: message.clone(),
+            },
             None => Recovery::Adopt { commit },
         });
     }

@@ -84,12 +84,17 @@ pub struct Condition {
 impl State {
     /// A hub that was told to begin a new lineage when `released` is missing, without asking the clusters.
     pub fn with_new_lineage(new_lineage: bool) -> Self {
-        Self { new_lineage, ..Self::default() }
+        Self {
+            new_lineage,
+            ..Self::default()
+        }
     }
 
     /// Whether a cluster's file is in the accepted revision.
     pub fn is_registered(&self, cluster: &ClusterName) -> bool {
-        self.fleet.as_ref().is_some_and(|fleet| fleet.clusters.contains_key(cluster))
+        self.fleet
+            .as_ref()
+            .is_some_and(|fleet| fleet.clusters.contains_key(cluster))
     }
 
     /// The source commit whose descendants are followed: the newest that was planned, else the one that
@@ -101,14 +106,27 @@ impl State {
 
     /// The envelope for a registered cluster; `None` while nothing was released, or the hub recovers.
     pub fn envelope(&self, cluster: &ClusterName) -> Option<Envelope> {
-        let released = self.released.as_ref().filter(|_| self.recovery.is_none() && self.is_registered(cluster))?;
+        let released = self
+            .released
+            .as_ref()
+            .filter(|_| self.recovery.is_none() && self.is_registered(cluster))?;
         let sequence = self.released_sequence()?;
-        let units: BTreeMap<_, _> = released.published.units.iter().filter_map(|(key, unit)| {
-            let (placement, variant) = unit.entry(cluster)?;
-            let (digest, revision) = (variant.digest, variant.revision.clone());
-            let unit = EnvelopeUnit { digest, revision, replicas: placement.replicas.clone(), gates: Vec::new() };
-            Some((key.clone(), unit))
-        }).collect();
+        let units: BTreeMap<_, _> = released
+            .published
+            .units
+            .iter()
+            .filter_map(|(key, unit)| {
+                let (placement, variant) = unit.entry(cluster)?;
+                let (digest, revision) = (variant.digest, variant.revision.clone());
+                let unit = EnvelopeUnit {
+                    digest,
+                    revision,
+                    replicas: placement.replicas.clone(),
+                    gates: Vec::new(),
+                };
+                Some((key.clone(), unit))
+            })
+            .collect();
         Some(Envelope {
             version: Envelope::VERSION,
             cluster: cluster.clone(),
@@ -125,14 +143,26 @@ impl State {
     /// The revision that should be planned: the head, when it may be followed.
     pub(super) fn source_to_plan(&self) -> Option<Revision> {
         match self.source.as_ref()? {
-            Head::At { relation: Relation::Rewritten, .. } | Head::BranchMissing { .. } | Head::Unreadable { .. } => None,
-            Head::At { revision, relation: Relation::Follows | Relation::RewriteAccepted } => Some(revision.clone()),
+            Head::At {
+                relation: Relation::Rewritten,
+                ..
+            }
+            | Head::BranchMissing { .. }
+            | Head::Unreadable { .. } => None,
+            Head::At {
+                revision,
+                relation: Relation::Follows | Relation::RewriteAccepted,
+            } => Some(revision.clone()),
         }
     }
 
     /// What is published: `rendered`, else what was released.
     pub(super) fn previous(&self) -> Arc<Published> {
-        let published = self.rendered.as_ref().or(self.released.as_ref()).map(|commit| Arc::clone(&commit.published));
+        let published = self
+            .rendered
+            .as_ref()
+            .or(self.released.as_ref())
+            .map(|commit| Arc::clone(&commit.published));
         published.unwrap_or_default()
     }
 
@@ -142,13 +172,17 @@ impl State {
 
     /// Whether a lineage is the one that `released` has; any is, while it has none.
     pub(super) fn is_own_lineage(&self, lineage: &Revision) -> bool {
-        self.released.as_ref().is_none_or(|released| released.lineage == *lineage)
+        self.released
+            .as_ref()
+            .is_none_or(|released| released.lineage == *lineage)
     }
 
     /// Whether a registered cluster has not said yet what it holds. Before a fleet is known, any may.
     pub(super) fn has_silent_cluster(&self) -> bool {
         let silent = |name| self.clusters.get(name).is_none_or(|cluster| cluster.report.is_none());
-        self.fleet.as_ref().is_none_or(|fleet| fleet.clusters.keys().any(silent))
+        self.fleet
+            .as_ref()
+            .is_none_or(|fleet| fleet.clusters.keys().any(silent))
     }
 
     /// Takes a revision's fleet over: clusters and keys count from here on.
@@ -159,7 +193,9 @@ impl State {
         if before.as_ref().map(|before| &before.clusters) != Some(&fleet.clusters) {
             effects.push(Effect::Register);
         }
-        let gone = before.map(|before| before.clusters.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        let gone = before
+            .map(|before| before.clusters.keys().cloned().collect::<Vec<_>>())
+            .unwrap_or_default();
         for cluster in gone.into_iter().filter(|cluster| !fleet.clusters.contains_key(cluster)) {
             self.clusters.remove(&cluster);
             effects.push(Effect::Disconnect(cluster));
@@ -202,29 +238,58 @@ impl State {
 
     fn source_condition(&self) -> Condition {
         let kind = "SourceVerified";
-        let not = |reason, message| Condition { kind, status: "False", reason, message };
+        let not = |reason, message| Condition {
+            kind,
+            status: "False",
+            reason,
+            message,
+        };
         if let (Some((failed, message)), Some(Head::At { revision, .. })) = (&self.plan_failed, &self.source)
             && failed == revision
         {
             return not("Unreadable", format!("{revision}: {message}"));
         }
         match &self.source {
-            None => Condition { kind, status: "Unknown", reason: "NotLookedYet", message: "source was not looked at yet".to_owned() },
-            Some(Head::BranchMissing { branch }) => not("BranchMissing", format!("branch {branch} does not exist; nothing changes until it does")),
+            None => Condition {
+                kind,
+                status: "Unknown",
+                reason: "NotLookedYet",
+                message: "source was not looked at yet".to_owned(),
+            },
+            Some(Head::BranchMissing { branch }) => not(
+                "BranchMissing",
+                format!("branch {branch} does not exist; nothing changes until it does"),
+            ),
             Some(Head::Unreadable { message }) => not("Unreadable", message.clone()),
-            Some(Head::At { revision, relation: Relation::Rewritten }) => {
+            Some(Head::At {
+                revision,
+                relation: Relation::Rewritten,
+            }) => {
                 let old = self.accepted.as_ref().map(ToString::to_string).unwrap_or_default();
-                not("HistoryRewritten", format!("{revision} does not descend from {old}, which was accepted; a commit with the trailer Accept-Rewrite: {old} lets it through"))
+                not(
+                    "HistoryRewritten",
+                    format!(
+                        "{revision} does not descend from {old}, which was accepted; a commit with the trailer Accept-Rewrite: {old} lets it through"
+                    ),
+                )
             }
-            Some(Head::At { revision, .. }) => {
-                Condition { kind, status: "True", reason: "Read", message: format!("at {revision}") }
-            }
+            Some(Head::At { revision, .. }) => Condition {
+                kind,
+                status: "True",
+                reason: "Read",
+                message: format!("at {revision}"),
+            },
         }
     }
 
     fn state_condition(&self) -> Condition {
         let kind = "StateKept";
-        let not = |reason, message| Condition { kind, status: "False", reason, message };
+        let not = |reason, message| Condition {
+            kind,
+            status: "False",
+            reason,
+            message,
+        };
         if let Some(message) = &self.state_unreadable {
             return not("Unreadable", message.clone());
         }

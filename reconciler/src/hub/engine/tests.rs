@@ -45,8 +45,11 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
 /// One unit with this content on these clusters.
 fn units(digit: char, content: &str, clusters: &[&str]) -> BTreeMap<UnitKey, UnitPlacement> {
     let default = VariantName::default_variant();
-    let variant =
-        Variant { digest: Digest::of_bytes(content.as_bytes()), revision: revision(digit), overrides: Vec::new() };
+    let variant = Variant {
+        digest: Digest::of_bytes(content.as_bytes()),
+        revision: revision(digit),
+        overrides: Vec::new(),
+    };
     let placement = Placement {
         variant: default.clone(),
         replicas: BTreeMap::new(),
@@ -92,7 +95,11 @@ impl World {
 
     /// A hub process that starts on the same repositories.
     fn restarted(self) -> Self {
-        Self { state: State::default(), sent: Vec::new(), ..self }
+        Self {
+            state: State::default(),
+            sent: Vec::new(),
+            ..self
+        }
     }
 
     fn push(&mut self, digit: char, clusters: &[&str], content: &str) {
@@ -102,7 +109,10 @@ impl World {
     }
 
     fn see(&mut self, digit: char, relation: Relation) {
-        self.hear(Event::SourceSeen(Head::At { revision: revision(digit), relation }));
+        self.hear(Event::SourceSeen(Head::At {
+            revision: revision(digit),
+            relation,
+        }));
     }
 
     fn look(&mut self) {
@@ -110,7 +120,10 @@ impl World {
             None => StateHead::Missing,
             Some(commit) => {
                 let forward = known.is_none_or(|known| known.commit <= commit.commit);
-                StateHead::At { commit: Box::new(commit.clone()), forward }
+                StateHead::At {
+                    commit: Box::new(commit.clone()),
+                    forward,
+                }
             }
         };
         let refs = StateRefs {
@@ -137,8 +150,16 @@ impl World {
             Effect::Plan { revision, base, .. } => {
                 self.plans += 1;
                 let (fleet, units) = self.source[&revision].clone();
-                let plan = Plan { units, ..Plan::default() };
-                Some(Event::Planned(Box::new(Planned { fleet, plan, findings: Vec::new(), base })))
+                let plan = Plan {
+                    units,
+                    ..Plan::default()
+                };
+                Some(Event::Planned(Box::new(Planned {
+                    fleet,
+                    plan,
+                    findings: Vec::new(),
+                    base,
+                })))
             }
             Effect::Write(write) => Some(self.write(write)),
             Effect::Dispatch(cluster) => {
@@ -172,14 +193,20 @@ impl World {
                     self.rendered = Some(known.clone());
                     Event::RenderedWritten(known.clone())
                 }
-                None => Event::AdoptionFailed { commit, message: "it is gone".to_owned() },
+                None => Event::AdoptionFailed {
+                    commit,
+                    message: "it is gone".to_owned(),
+                },
             },
             Write::AdoptReleased { found, commit } if found == at(&self.released) => match self.known.get(&commit) {
                 Some(known) => {
                     self.released = Some(known.clone());
                     Event::ReleasedWritten(known.clone())
                 }
-                None => Event::AdoptionFailed { commit, message: "it is gone".to_owned() },
+                None => Event::AdoptionFailed {
+                    commit,
+                    message: "it is gone".to_owned(),
+                },
             },
             _ => Event::WriteRefused,
         }
@@ -189,7 +216,11 @@ impl World {
         self.commits += 1;
         let commit = Revision::parse(format!("{:040x}", self.commits)).expect("forty hex digits");
         let lineage = parent.map_or_else(|| commit.clone(), |parent| parent.lineage);
-        let commit = StateCommit { commit, lineage, published: Arc::new(next) };
+        let commit = StateCommit {
+            commit,
+            lineage,
+            published: Arc::new(next),
+        };
         self.known.insert(commit.commit.clone(), commit.clone());
         commit
     }
@@ -197,7 +228,12 @@ impl World {
     fn report(&mut self, name: &str, held: Option<&StateCommit>) {
         let held = held.map(|commit| Held {
             lineage: commit.lineage.clone(),
-            sequence: commit.published.record.as_ref().and_then(|record| record.sequence).expect("it is released"),
+            sequence: commit
+                .published
+                .record
+                .as_ref()
+                .and_then(|record| record.sequence)
+                .expect("it is released"),
             list: Digest::of_bytes(b"list"),
             released: commit.commit.clone(),
             units: BTreeMap::new(),
@@ -211,12 +247,17 @@ impl World {
             kubernetes_version: None,
             trouble: String::new(),
         };
-        self.hear(Event::Reported { report: Box::new(report) });
+        self.hear(Event::Reported {
+            report: Box::new(report),
+        });
     }
 
     fn reason(&self, kind: &str) -> &'static str {
         let conditions = self.state.conditions();
-        conditions.iter().find(|condition| condition.kind == kind).map_or("", |condition| condition.reason)
+        conditions
+            .iter()
+            .find(|condition| condition.kind == kind)
+            .map_or("", |condition| condition.reason)
     }
 
     fn sequence(&self) -> Option<u64> {
@@ -241,26 +282,43 @@ fn a_push_is_planned_rendered_released_and_sent() {
     world.sent.clear();
     world.push('2', &["a", "b"], "two");
     assert_eq!(world.sent, [(cluster("a"), 2), (cluster("b"), 2)]);
-    assert_eq!(world.released.as_ref().map(|commit| &commit.published.units), Some(&units('2', "two", &["a", "b"])));
+    assert_eq!(
+        world.released.as_ref().map(|commit| &commit.published.units),
+        Some(&units('2', "two", &["a", "b"]))
+    );
 }
 
 #[test]
 fn a_push_that_changes_nothing_writes_nothing() {
     let mut world = settled();
     let commits = world.commits;
-    world.source.insert(revision('2'), (fleet('2', &["a", "b"]), units('1', "one", &["a", "b"])));
+    world
+        .source
+        .insert(revision('2'), (fleet('2', &["a", "b"]), units('1', "one", &["a", "b"])));
     world.see('2', Relation::Follows);
     assert_eq!(world.commits, commits);
-    assert_eq!(world.state.accepted, Some(revision('2')), "and is accepted all the same");
+    assert_eq!(
+        world.state.accepted,
+        Some(revision('2')),
+        "and is accepted all the same"
+    );
 }
 
 #[test]
 fn what_moves_during_a_plan_is_one_next_decision() {
     let mut world = settled();
     for digit in ['2', '3', '4'] {
-        world.source.insert(revision(digit), (fleet(digit, &["a", "b"]), units('2', "two", &["a", "b"])));
+        world.source.insert(
+            revision(digit),
+            (fleet(digit, &["a", "b"]), units('2', "two", &["a", "b"])),
+        );
     }
-    let head = |digit| Event::SourceSeen(Head::At { revision: revision(digit), relation: Relation::Follows });
+    let head = |digit| {
+        Event::SourceSeen(Head::At {
+            revision: revision(digit),
+            relation: Relation::Follows,
+        })
+    };
     let effects = step(&mut world.state, head('2'), 0);
     assert!(matches!(effects.as_slice(), [Effect::Plan { .. }]), "{effects:?}");
     assert!(step(&mut world.state, head('3'), 0).is_empty(), "a plan is running");
@@ -276,11 +334,18 @@ fn what_moves_during_a_plan_is_one_next_decision() {
 fn unreadable_is_not_empty() {
     let mut world = settled();
     let (commits, plans) = (world.commits, world.plans);
-    world.hear(Event::SourceSeen(Head::Unreadable { message: "disk".to_owned() }));
+    world.hear(Event::SourceSeen(Head::Unreadable {
+        message: "disk".to_owned(),
+    }));
     assert_eq!(world.reason("SourceVerified"), "Unreadable");
-    world.hear(Event::SourceSeen(Head::BranchMissing { branch: "main".to_owned() }));
+    world.hear(Event::SourceSeen(Head::BranchMissing {
+        branch: "main".to_owned(),
+    }));
     assert_eq!(world.reason("SourceVerified"), "BranchMissing");
-    let unreadable = StateRefs { rendered: StateHead::Unreadable("disk".to_owned()), released: StateHead::Missing };
+    let unreadable = StateRefs {
+        rendered: StateHead::Unreadable("disk".to_owned()),
+        released: StateHead::Missing,
+    };
     world.hear(Event::StateSeen(unreadable));
     assert_eq!(world.reason("StateKept"), "Unreadable");
     assert_eq!((world.commits, world.plans), (commits, plans));
@@ -292,7 +357,10 @@ fn a_rewritten_history_is_held_until_it_is_accepted() {
     let commits = world.commits;
     world.source.insert(revision('9'), (fleet('9', &[]), BTreeMap::new()));
     world.see('9', Relation::Rewritten);
-    assert_eq!((world.commits, world.reason("SourceVerified")), (commits, "HistoryRewritten"));
+    assert_eq!(
+        (world.commits, world.reason("SourceVerified")),
+        (commits, "HistoryRewritten")
+    );
     world.see('9', Relation::RewriteAccepted);
     assert_eq!(world.reason("SourceVerified"), "Read");
     assert!(world.commits > commits);
@@ -301,13 +369,27 @@ fn a_rewritten_history_is_held_until_it_is_accepted() {
 #[test]
 fn a_removed_cluster_is_disconnected_and_never_told_of_it() {
     let mut world = settled();
-    world.hear(Event::Connected { cluster: cluster("b"), epoch: 1 });
+    world.hear(Event::Connected {
+        cluster: cluster("b"),
+        epoch: 1,
+    });
     world.sent.clear();
     world.push('2', &["a"], "one");
     assert_eq!(world.disconnected, [cluster("b")]);
-    assert!(world.sent.iter().all(|(name, _)| *name == cluster("a")), "{:?}", world.sent);
-    world.hear(Event::Connected { cluster: cluster("b"), epoch: 2 });
-    assert_eq!(world.disconnected, [cluster("b"), cluster("b")], "it may not come back by itself");
+    assert!(
+        world.sent.iter().all(|(name, _)| *name == cluster("a")),
+        "{:?}",
+        world.sent
+    );
+    world.hear(Event::Connected {
+        cluster: cluster("b"),
+        epoch: 2,
+    });
+    assert_eq!(
+        world.disconnected,
+        [cluster("b"), cluster("b")],
+        "it may not come back by itself"
+    );
 }
 
 #[test]
@@ -318,10 +400,17 @@ fn a_missing_released_is_no_first_run_while_a_cluster_holds_something() {
     world.released = None;
     world.look();
     world.push('2', &["a", "b"], "two");
-    assert_eq!((world.reason("StateKept"), world.sequence()), ("Recovering", None), "clusters have not spoken yet");
+    assert_eq!(
+        (world.reason("StateKept"), world.sequence()),
+        ("Recovering", None),
+        "clusters have not spoken yet"
+    );
     world.report("a", Some(&released));
     assert_eq!(world.sequence(), Some(2), "it goes on where the cluster stands");
-    assert_eq!(world.released.as_ref().map(|commit| &commit.lineage), Some(&released.lineage));
+    assert_eq!(
+        world.released.as_ref().map(|commit| &commit.lineage),
+        Some(&released.lineage)
+    );
     assert_eq!(world.reason("StateKept"), "Kept");
 }
 
@@ -375,20 +464,38 @@ fn a_ref_that_was_rewound_or_removed_under_the_hub_is_put_back() {
 #[test]
 fn a_rendered_that_a_person_moved_forward_is_released() {
     let mut world = settled();
-    let merged = Published { record: Some(record(&revision('1'))), units: units('1', "merged", &["a", "b"]) };
+    let merged = Published {
+        record: Some(record(&revision('1'))),
+        units: units('1', "merged", &["a", "b"]),
+    };
     let parent = world.rendered.clone();
     world.rendered = Some(world.commit(merged, parent));
     // Source stands still, and so does its plan, which is what rendered says now.
-    world.source.insert(revision('1'), (fleet('1', &["a", "b"]), units('1', "merged", &["a", "b"])));
+    world.source.insert(
+        revision('1'),
+        (fleet('1', &["a", "b"]), units('1', "merged", &["a", "b"])),
+    );
     world.look();
-    assert_eq!(world.released.as_ref().map(|commit| &commit.published.units), Some(&units('1', "merged", &["a", "b"])));
+    assert_eq!(
+        world.released.as_ref().map(|commit| &commit.published.units),
+        Some(&units('1', "merged", &["a", "b"]))
+    );
 }
 
 #[test]
 fn the_newest_session_of_a_cluster_counts() {
     let mut world = settled();
-    world.hear(Event::Connected { cluster: cluster("a"), epoch: 5 });
-    world.hear(Event::Connected { cluster: cluster("a"), epoch: 7 });
-    world.hear(Event::Disconnected { cluster: cluster("a"), epoch: 5 });
+    world.hear(Event::Connected {
+        cluster: cluster("a"),
+        epoch: 5,
+    });
+    world.hear(Event::Connected {
+        cluster: cluster("a"),
+        epoch: 7,
+    });
+    world.hear(Event::Disconnected {
+        cluster: cluster("a"),
+        epoch: 5,
+    });
     assert_eq!(world.state.clusters[&cluster("a")].epoch, Some(7));
 }
