@@ -27,7 +27,13 @@ impl Holdings {
     pub(super) fn new(intake: Intake, journal: Journal, hub_keys: Vec<tunnel::PublicKey>) -> Self {
         let desired = watch::Sender::new(intake.desired().map(Arc::new));
         let refused = watch::Sender::new(None);
-        Self { intake: Mutex::new(intake), journal, hub_keys, desired, refused }
+        Self {
+            intake: Mutex::new(intake),
+            journal,
+            hub_keys,
+            desired,
+            refused,
+        }
     }
 
     /// What should be in the cluster, newest first.
@@ -92,7 +98,8 @@ impl Holdings {
         if intake.missing().is_empty() {
             self.publish(&intake);
         }
-        self.journalled(move |journal| journal.write_content(digest, &bytes)).await?;
+        self.journalled(move |journal| journal.write_content(digest, &bytes))
+            .await?;
         self.tidy(&mut intake).await;
         Ok(())
     }

@@ -86,7 +86,10 @@ impl Journal {
     /// Records a believed envelope.
     pub fn write_held(&self, held: &Held) -> Result<(), JournalError> {
         let path = self.folder.join(HELD_FILE);
-        let bytes = serde_json::to_vec(held).map_err(|source| JournalError::Damaged { path: path.clone(), source })?;
+        let bytes = serde_json::to_vec(held).map_err(|source| JournalError::Damaged {
+            path: path.clone(),
+            source,
+        })?;
         write_file(&path, &bytes)
     }
 
@@ -108,12 +111,17 @@ impl Journal {
     }
 
     fn content_path(&self, digest: Digest) -> PathBuf {
-        self.folder.join(CONTENTS_FOLDER).join(format!("{}.json", digest.short(64)))
+        self.folder
+            .join(CONTENTS_FOLDER)
+            .join(format!("{}.json", digest.short(64)))
     }
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, JournalError> {
-    let damaged = |source| JournalError::Damaged { path: path.to_owned(), source };
+    let damaged = |source| JournalError::Damaged {
+        path: path.to_owned(),
+        source,
+    };
     let Some(bytes) = read_file(path)? else { return Ok(None) };
     serde_json::from_slice(&bytes).map(Some).map_err(damaged)
 }
@@ -122,12 +130,18 @@ fn read_file(path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(JournalError::Read { path: path.to_owned(), source }),
+        Err(source) => Err(JournalError::Read {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
-    let failed = |source| JournalError::Write { path: path.to_owned(), source };
+    let failed = |source| JournalError::Write {
+        path: path.to_owned(),
+        source,
+    };
     let beside = path.with_extension("new");
     let mut file = fs::File::create(&beside).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
@@ -135,5 +149,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
     fs::rename(&beside, path).map_err(failed)?;
     // The move itself lasts only once its folder is on disk.
     let folder = path.parent().unwrap_or(path);
-    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+    fs::File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(failed)
 }

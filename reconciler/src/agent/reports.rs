@@ -22,7 +22,11 @@ pub(super) struct Sources {
 
 impl Sources {
     fn report(&mut self) -> Report {
-        let held = self.desired.borrow_and_update().as_ref().map(|desired| desired.held.clone());
+        let held = self
+            .desired
+            .borrow_and_update()
+            .as_ref()
+            .map(|desired| desired.held.clone());
         let refused = self.refused.borrow_and_update().clone();
         let applied = self.applied.borrow_and_update().clone();
         Report::new(self.cluster.clone(), held, refused, applied)

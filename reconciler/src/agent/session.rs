@@ -43,9 +43,13 @@ impl Dialer {
                 () = shutdown.cancelled() => return,
                 outcome = self.session(&shutdown) => outcome,
             };
-            let (next, wait) = backoff.after(outcome, fastrand::f64());
+            let (next, wait) = backoff.after(outcome, tunnel::backoff::random());
             backoff = next;
-            tracing::debug!(wait_ms = wait.as_millis(), attempt = backoff.failures(), "Waited to dial again.");
+            tracing::debug!(
+                wait_ms = wait.as_millis(),
+                attempt = backoff.failures(),
+                "Waited to dial again."
+            );
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return,
@@ -56,8 +60,13 @@ impl Dialer {
 
     async fn session(&self, shutdown: &CancellationToken) -> Outcome {
         let cluster = self.cluster.to_string();
-        let options =
-            ConnectOptions::new(self.url.clone(), self.hub_keys.clone(), cluster, Arc::clone(&self.key), epoch());
+        let options = ConnectOptions::new(
+            self.url.clone(),
+            self.hub_keys.clone(),
+            cluster,
+            Arc::clone(&self.key),
+            epoch(),
+        );
         match tunnel::connect(&options).await {
             Ok(tunnel) => {
                 tracing::info!(peer = %self.url, "Connected to hub.");
@@ -78,7 +87,12 @@ impl Dialer {
     }
 
     async fn serve(&self, tunnel: Tunnel, shutdown: &CancellationToken) {
-        let Tunnel { opener, mut incoming, session, .. } = tunnel;
+        let Tunnel {
+            opener,
+            mut incoming,
+            session,
+            ..
+        } = tunnel;
         let tasks = TaskTracker::new();
         // Everything of this session ends with it.
         let ended = shutdown.child_token();
@@ -152,7 +166,10 @@ impl Dialer {
             }
             TargetClass::Report => responder.refuse(OpenCode::NotAllowed, "an agent takes no reports"),
             TargetClass::Unknown(class) => {
-                responder.refuse(OpenCode::NotAllowed, &format!("this agent knows no target class {class:?}"));
+                responder.refuse(
+                    OpenCode::NotAllowed,
+                    &format!("this agent knows no target class {class:?}"),
+                );
             }
         }
     }

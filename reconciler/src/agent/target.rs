@@ -21,14 +21,23 @@ pub(super) struct Denial {
 pub(super) async fn dial_api_server(server: &Uri, allowed: bool, limit: Duration) -> Result<TcpStream, Denial> {
     if !allowed {
         let text = "this cluster is in sync mode Pull: the hub opens no stream to its API server".to_owned();
-        return Err(Denial { code: OpenCode::NotAllowed, text });
+        return Err(Denial {
+            code: OpenCode::NotAllowed,
+            text,
+        });
     }
     let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let port = server.port_u16().unwrap_or(443);
     match tokio::time::timeout(limit, TcpStream::connect((host, port))).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(Denial { code: OpenCode::Unreachable, text: error.to_string() }),
-        Err(_) => Err(Denial { code: OpenCode::DialTimeout, text: "the API server did not answer".to_owned() }),
+        Ok(Err(error)) => Err(Denial {
+            code: OpenCode::Unreachable,
+            text: error.to_string(),
+        }),
+        Err(_) => Err(Denial {
+            code: OpenCode::DialTimeout,
+            text: "the API server did not answer".to_owned(),
+        }),
     }
 }
 
@@ -54,7 +63,10 @@ mod tests {
         let port = listener.local_addr().expect("it is bound").port();
         let server: Uri = format!("https://127.0.0.1:{port}").parse().expect("a valid address");
         let denied = dial_api_server(&server, false, Duration::from_secs(5)).await;
-        assert_eq!(denied.map(drop).map_err(|denial| denial.code), Err(OpenCode::NotAllowed));
+        assert_eq!(
+            denied.map(drop).map_err(|denial| denial.code),
+            Err(OpenCode::NotAllowed)
+        );
         assert!(dial_api_server(&server, true, Duration::from_secs(5)).await.is_ok());
     }
 }

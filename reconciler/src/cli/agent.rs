@@ -106,8 +106,15 @@ fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf {
 pub(super) fn run_join(join: &Join) -> anyhow::Result<ExitCode> {
     let path = key_path(join.key.clone(), &join.cluster);
     let key = keys::read_or_make(&path)?;
-    eprintln!("The key of cluster {} is in {}; keep it where its agent runs.", join.cluster, path.display());
-    print!("{}", join::cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text()));
+    eprintln!(
+        "The key of cluster {} is in {}; keep it where its agent runs.",
+        join.cluster,
+        path.display()
+    );
+    print!(
+        "{}",
+        join::cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text())
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -119,10 +126,16 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         None => ApiServer::in_cluster().context("and no --kubeconfig was given")?,
     };
     let options = AgentOptions {
-        hub: if hub.contains("://") { hub } else { format!("wss://{hub}") },
+        hub: if hub.contains("://") {
+            hub
+        } else {
+            format!("wss://{hub}")
+        },
         hub_keys: arguments.hub_keys,
         key: keys::read(&key_path(arguments.key, &cluster))?,
-        journal: arguments.journal.unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.journal"))),
+        journal: arguments
+            .journal
+            .unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.journal"))),
         client: api_server.client,
         api_server: api_server.address,
         api_server_allowed: arguments.sync_mode == AgentMode::Dual,

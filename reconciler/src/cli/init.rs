@@ -18,12 +18,30 @@ pub(super) struct Init {
 const TEMPLATE: [(&str, &str); 8] = [
     ("README.md", include_str!("../../../fleet-repo-template/README.md")),
     ("fleet.yaml", include_str!("../../../fleet-repo-template/fleet.yaml")),
-    ("access/README.md", include_str!("../../../fleet-repo-template/access/README.md")),
-    ("clusters/README.md", include_str!("../../../fleet-repo-template/clusters/README.md")),
-    ("feeds/hello/hello.yaml", include_str!("../../../fleet-repo-template/feeds/hello/hello.yaml")),
-    ("globalizations/README.md", include_str!("../../../fleet-repo-template/globalizations/README.md")),
-    ("localizations/README.md", include_str!("../../../fleet-repo-template/localizations/README.md")),
-    ("subscriptions/default/hello.yaml", include_str!("../../../fleet-repo-template/subscriptions/default/hello.yaml")),
+    (
+        "access/README.md",
+        include_str!("../../../fleet-repo-template/access/README.md"),
+    ),
+    (
+        "clusters/README.md",
+        include_str!("../../../fleet-repo-template/clusters/README.md"),
+    ),
+    (
+        "feeds/hello/hello.yaml",
+        include_str!("../../../fleet-repo-template/feeds/hello/hello.yaml"),
+    ),
+    (
+        "globalizations/README.md",
+        include_str!("../../../fleet-repo-template/globalizations/README.md"),
+    ),
+    (
+        "localizations/README.md",
+        include_str!("../../../fleet-repo-template/localizations/README.md"),
+    ),
+    (
+        "subscriptions/default/hello.yaml",
+        include_str!("../../../fleet-repo-template/subscriptions/default/hello.yaml"),
+    ),
 ];
 
 pub(super) fn run(init: &Init) -> anyhow::Result<ExitCode> {
@@ -36,7 +54,10 @@ pub(super) fn run(init: &Init) -> anyhow::Result<ExitCode> {
     for (path, text) in TEMPLATE {
         write(&init.folder.join(path), text)?;
     }
-    eprintln!("Wrote a fleet repository to {}. Commit it, and push it to where the hub reads.", init.folder.display());
+    eprintln!(
+        "Wrote a fleet repository to {}. Commit it, and push it to where the hub reads.",
+        init.folder.display()
+    );
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tunnel::{PublicKey, SecretKey};
+#[cfg(feature = "agent")]
+use tunnel::PublicKey;
+use tunnel::SecretKey;
 
 /// Reads the key at `path`, or makes one there with mode 0600.
 pub(super) fn read_or_make(path: &Path) -> anyhow::Result<Arc<SecretKey>> {
@@ -12,19 +14,22 @@ pub(super) fn read_or_make(path: &Path) -> anyhow::Result<Arc<SecretKey>> {
         SecretKey::load(path).with_context(|| format!("failed to read key {}", path.display()))?
     } else {
         let key = SecretKey::generate().context("failed to make a key")?;
-        key.save(path).with_context(|| format!("failed to write key {}", path.display()))?;
+        key.save(path)
+            .with_context(|| format!("failed to write key {}", path.display()))?;
         key
     };
     Ok(Arc::new(key))
 }
 
 /// Reads the key at `path`, which must exist.
+#[cfg(feature = "agent")]
 pub(super) fn read(path: &Path) -> anyhow::Result<Arc<SecretKey>> {
     let key = SecretKey::load(path).with_context(|| format!("failed to read key {}", path.display()))?;
     Ok(Arc::new(key))
 }
 
 /// Parses a public key as clap wants it.
+#[cfg(feature = "agent")]
 pub(super) fn public(text: &str) -> Result<PublicKey, String> {
     text.parse().map_err(|error: tunnel::KeyError| error.to_string())
 }

@@ -8,6 +8,7 @@ mod agent;
 #[cfg(feature = "hub")]
 mod hub;
 mod init;
+#[cfg(any(feature = "hub", feature = "agent"))]
 mod keys;
 #[cfg(feature = "hub")]
 mod plan;
@@ -18,6 +19,7 @@ mod sibling;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+#[cfg(any(feature = "hub", feature = "agent"))]
 use tokio_util::sync::CancellationToken;
 
 use crate::telemetry::{self, LogFormat};

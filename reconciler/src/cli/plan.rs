@@ -106,7 +106,11 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
                 Output::Json => super::print(&format!("{:#}\n", serde_json::to_value(&shown)?)),
             }
             let error = shown.findings.iter().any(Finding::is_error);
-            Ok(ExitCode::from(if error { 2 } else { u8::from(!shown.units.is_empty()) }))
+            Ok(ExitCode::from(if error {
+                2
+            } else {
+                u8::from(!shown.units.is_empty())
+            }))
         }
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -118,32 +122,62 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
 fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
     let source = Source::open(&arguments.repository, &arguments.branch)
         .with_context(|| format!("failed to open {}", arguments.repository.display()))?;
-    let to = source.resolve(&arguments.to).with_context(|| format!("failed to find {}", arguments.to))?;
+    let to = source
+        .resolve(&arguments.to)
+        .with_context(|| format!("failed to find {}", arguments.to))?;
     let mut before = before(arguments, &source)?;
     let planned = planned(&source, &to, std::mem::take(&mut before.published))?;
     let units = deltas(&planned.previous.units, &planned.plan.units);
-    let units = units.into_iter().map(|delta| unit_change(delta, &before.contents, &planned.plan.contents));
-    Ok(Shown { from: before.revision, to, units: units.collect::<anyhow::Result<_>>()?, findings: planned.findings })
+    let units = units
+        .into_iter()
+        .map(|delta| unit_change(delta, &before.contents, &planned.plan.contents));
+    Ok(Shown {
+        from: before.revision,
+        to,
+        units: units.collect::<anyhow::Result<_>>()?,
+        findings: planned.findings,
+    })
 }
 
 fn before(arguments: &PlanArguments, source: &Source) -> anyhow::Result<Before> {
     if let Some(from) = &arguments.from {
         let revision = source.resolve(from).with_context(|| format!("failed to find {from}"))?;
         let planned = planned(source, &revision, Published::default())?;
-        let published = Published { record: None, units: planned.plan.units };
-        return Ok(Before { revision: Some(revision), published, contents: Contents::Planned(planned.plan.contents) });
+        let published = Published {
+            record: None,
+            units: planned.plan.units,
+        };
+        return Ok(Before {
+            revision: Some(revision),
+            published,
+            contents: Contents::Planned(planned.plan.contents),
+        });
     }
     // A clone has the hub's refs as those of its remote.
-    for name in [arguments.rendered_ref.clone(), format!("refs/remotes/origin/{}", arguments.rendered_ref)] {
-        let refs = StateRefs { rendered: name, ..StateRefs::default() };
+    for name in [
+        arguments.rendered_ref.clone(),
+        format!("refs/remotes/origin/{}", arguments.rendered_ref),
+    ] {
+        let refs = StateRefs {
+            rendered: name,
+            ..StateRefs::default()
+        };
         let state = StateRepository::open(&arguments.repository, refs, Author::default(), source)?;
         if let Some((commit, published)) = state.read_published(StateRef::Rendered)? {
             let published = Published::clone(&published);
             let revision = published.record.as_ref().map(|record| record.source.clone());
-            return Ok(Before { revision, published, contents: Contents::Committed(Box::new(state), commit) });
+            return Ok(Before {
+                revision,
+                published,
+                contents: Contents::Committed(Box::new(state), commit),
+            });
         }
     }
-    Ok(Before { revision: None, published: Published::default(), contents: Contents::None })
+    Ok(Before {
+        revision: None,
+        published: Published::default(),
+        contents: Contents::None,
+    })
 }
 
 struct Planned {
@@ -168,14 +202,14 @@ fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow:
     findings.extend(plan.findings.iter().cloned());
     findings.sort();
     findings.dedup();
-    Ok(Planned { previous, plan, findings })
+    Ok(Planned {
+        previous,
+        plan,
+        findings,
+    })
 }
 
-fn unit_change(
-    delta: Delta,
-    old: &Contents,
-    new: &BTreeMap<Digest, Arc<Description>>,
-) -> anyhow::Result<UnitChange> {
+fn unit_change(delta: Delta, old: &Contents, new: &BTreeMap<Digest, Arc<Description>>) -> anyhow::Result<UnitChange> {
     let mut groups: Vec<Group> = Vec::new();
     for ClusterDelta { cluster, from, to } in delta.clusters {
         if let Some(group) = groups.iter_mut().find(|group| group.from == from && group.to == to) {
@@ -184,9 +218,17 @@ fn unit_change(
         }
         let (before, after) = (old.content(from.as_ref())?, new_content(to.as_ref(), new, old)?);
         let objects = changes(before.as_deref(), after.as_deref());
-        groups.push(Group { clusters: vec![cluster], from, to, objects });
+        groups.push(Group {
+            clusters: vec![cluster],
+            from,
+            to,
+            objects,
+        });
     }
-    Ok(UnitChange { unit: delta.unit, groups })
+    Ok(UnitChange {
+        unit: delta.unit,
+        groups,
+    })
 }
 
 /// The content of a share in the plan; one that is held back is where it was before.

@@ -21,7 +21,10 @@ pub(super) fn print(shown: &Shown) {
 }
 
 fn text(shown: &Shown) -> String {
-    let from = shown.from.as_ref().map_or_else(|| "nothing".to_owned(), |from| format!("sha1:{from}"));
+    let from = shown
+        .from
+        .as_ref()
+        .map_or_else(|| "nothing".to_owned(), |from| format!("sha1:{from}"));
     let mut text = format!("Plan from {from} to sha1:{}\n", shown.to);
     for unit in &shown.units {
         // Writing to a String cannot fail.
@@ -48,7 +51,11 @@ fn write_group(text: &mut String, group: &Group) {
     let mut clusters: Vec<&str> = group.clusters.iter().map(|cluster| cluster.as_str()).collect();
     let more = clusters.len().saturating_sub(CLUSTERS_SHOWN_MAX);
     clusters.truncate(CLUSTERS_SHOWN_MAX);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
     let _written = writeln!(text, "  {sign} on {}{more}", clusters.join(", "));
     for change in &group.objects {
         write_object(text, &change.object, &change.change);
@@ -57,7 +64,11 @@ fn write_group(text: &mut String, group: &Group) {
 }
 
 fn write_object(text: &mut String, object: &render::ObjectKey, change: &Change) {
-    let namespace = if object.namespace.is_empty() { String::new() } else { format!("{}/", object.namespace) };
+    let namespace = if object.namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", object.namespace)
+    };
     let name = format!("{} {namespace}{}", object.kind, object.name);
     let _written = match change {
         Change::Added => writeln!(text, "      + {name}"),
@@ -83,8 +94,11 @@ fn write_replicas(text: &mut String, group: &Group) {
     for (object, count) in &to {
         if from.get(object) != Some(count) {
             let before = from.get(object).map_or_else(|| "none".to_owned(), ToString::to_string);
-            let _written =
-                writeln!(text, "      ~ replicas of {} {}: {before} -> {count}", object.kind, object.name);
+            let _written = writeln!(
+                text,
+                "      ~ replicas of {} {}: {before} -> {count}",
+                object.kind, object.name
+            );
         }
     }
 }

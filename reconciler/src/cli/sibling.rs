@@ -16,8 +16,13 @@ pub(super) struct Sibling {
 
 /// Becomes the sibling; returns only when that failed.
 pub(super) fn run(name: &str, sibling: &Sibling) -> anyhow::Result<ExitCode> {
-    let beside = std::env::current_exe().ok().map(|path| path.with_file_name(name)).filter(|path| path.exists());
+    let beside = std::env::current_exe()
+        .ok()
+        .map(|path| path.with_file_name(name))
+        .filter(|path| path.exists());
     let program = beside.unwrap_or_else(|| PathBuf::from(name));
     let error = Command::new(&program).args(&sibling.arguments).exec();
-    Err(anyhow::Error::new(error).context(format!("failed to run {name}, which should stand beside flotilla or on the path")))
+    Err(anyhow::Error::new(error).context(format!(
+        "failed to run {name}, which should stand beside flotilla or on the path"
+    )))
 }

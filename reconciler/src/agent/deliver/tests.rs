@@ -1,0 +1,211 @@
+use std::collections::BTreeMap;
+
+use render::describe::{Content, DescribedObject, Description, key_of};
+use render::{ClusterName, Revision};
+use serde_json::json;
+
+use super::*;
+use crate::wire::{EnvelopeUnit, list_digest};
+
+fn content(text: &str) -> Description {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"text": text}});
+    let key = key_of(&object).expect("the object names itself");
+    let content = Content::Plain {
+        object: Arc::new(object),
+    };
+    Description::new(vec![DescribedObject {
+        key,
+        content,
+        provenance: Vec::new(),
+    }])
+    .expect("one key")
+}
+
+fn envelope(sequence: u64, content: &Description) -> Envelope {
+    let revision = Revision::parse("a".repeat(40)).expect("forty hex digits");
+    let unit = EnvelopeUnit {
+        digest: content.digest,
+        revision: revision.clone(),
+        replicas: BTreeMap::new(),
+        gates: Vec::new(),
+    };
+    let units = BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)]);
+    Envelope {
+        version: Envelope::VERSION,
+        cluster: cluster(),
+        lineage: revision.clone(),
+        sequence,
+        released: revision,
+        list: list_digest(&units),
+        units,
+        lineage_grant: None,
+        signature: None,
+    }
+}
+
+fn cluster() -> ClusterName {
+    ClusterName::parse("edge").expect("a valid cluster")
+}
+
+fn holdings(folder: &std::path::Path) -> Holdings {
+    let journal = Journal::open(folder).expect("the journal opens");
+    let intake = journal.read(cluster()).expect("the journal is readable");
+    Holdings::new(intake, journal, Vec::new())
+}
+
+/// Sends messages to an agent and says what it answered.
+async fn converse(holdings: &Holdings, messages: Vec<Deliver>) -> Vec<DeliverReply> {
+    let (near, mut far) = tokio::io::duplex(1 << 16);
+    let (served, replies) = tokio::join!(serve(holdings, near), async {
+        for message in &messages {
+            write_message(&mut far, message).await.expect("the agent reads");
+        }
+        tokio::io::AsyncWriteExt::shutdown(&mut far)
+            .await
+            .expect("the stream closes");
+        let mut replies = Vec::new();
+        while let Ok(Some(reply)) = read_message::<_, DeliverReply>(&mut far).await {
+            replies.push(reply);
+        }
+        replies
+    });
+    served.expect("the stream ends well");
+    replies
+}
+
+#[tokio::test]
+async fn an_agent_that_restarts_without_its_hub_has_what_it_took() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let one = content("one");
+    let first = holdings(folder.path());
+    let messages = vec![
+        Deliver::Envelope {
+            envelope: envelope(7, &one),
+        },
+        Deliver::content(&one),
+    ];
+    let replies = converse(&first, messages).await;
+    let need = DeliverReply::Need(ContentRequest {
+        digests: vec![one.digest],
+    });
+    assert_eq!(replies, [need, DeliverReply::Taken { sequence: 7 }]);
+    let restarted = holdings(folder.path());
+    let desired = restarted.desired().borrow().clone().expect("the journal had it");
+    assert_eq!(desired.held.sequence, 7);
+    assert_eq!(
+        desired
+            .units
+            .values()
+            .map(|unit| unit.description.digest)
+            .collect::<Vec<_>>(),
+        [one.digest]
+    );
+}
+
+#[tokio::test]
+async fn old_repeated_and_tampered_envelopes_change_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (one, two) = (content("one"), content("two"));
+    let holdings = holdings(folder.path());
+    let taken = vec![
+        Deliver::Envelope {
+            envelope: envelope(7, &one),
+        },
+        Deliver::content(&one),
+    ];
+    converse(&holdings, taken).await;
+    let mut tampered = envelope(8, &two);
+    tampered.list = envelope(8, &one).list;
+    let refused = vec![
+        Deliver::Envelope {
+            envelope: envelope(6, &two),
+        },
+        Deliver::Envelope {
+            envelope: envelope(7, &two),
+        },
+        Deliver::Envelope { envelope: tampered },
+    ];
+    let replies = converse(&holdings, refused).await;
+    assert_eq!(replies.len(), 3);
+    assert!(
+        replies
+            .iter()
+            .all(|reply| matches!(reply, DeliverReply::Refused { .. })),
+        "{replies:?}"
+    );
+    let repeated = converse(
+        &holdings,
+        vec![Deliver::Envelope {
+            envelope: envelope(7, &one),
+        }],
+    )
+    .await;
+    assert_eq!(repeated, [DeliverReply::Taken { sequence: 7 }]);
+    let desired = holdings.desired().borrow().clone().expect("it was taken");
+    assert_eq!(
+        desired.units.values().next().map(|unit| unit.description.digest),
+        Some(one.digest)
+    );
+}
+
+#[tokio::test]
+async fn a_content_that_is_not_its_digest_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (one, two) = (content("one"), content("two"));
+    let holdings = holdings(folder.path());
+    let Deliver::Content { description, .. } = Deliver::content(&two) else {
+        unreachable!("a content")
+    };
+    let smuggled = Deliver::Content {
+        digest: one.digest,
+        description,
+    };
+    converse(
+        &holdings,
+        vec![
+            Deliver::Envelope {
+                envelope: envelope(7, &one),
+            },
+            smuggled,
+        ],
+    )
+    .await;
+    let desired = holdings.desired().borrow().clone().expect("the envelope was taken");
+    assert!(desired.units.is_empty(), "its unit waits for the true content");
+}
+
+#[tokio::test]
+async fn a_damaged_journal_is_an_error_and_a_damaged_content_is_asked_for_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let one = content("one");
+    let first = holdings(folder.path());
+    converse(
+        &first,
+        vec![
+            Deliver::Envelope {
+                envelope: envelope(7, &one),
+            },
+            Deliver::content(&one),
+        ],
+    )
+    .await;
+    let path = folder
+        .path()
+        .join("contents")
+        .join(format!("{}.json", one.digest.short(64)));
+    std::fs::write(&path, b"{}").expect("the content is overwritten");
+    let again = converse(
+        &holdings(folder.path()),
+        vec![Deliver::Envelope {
+            envelope: envelope(7, &one),
+        }],
+    )
+    .await;
+    let need = DeliverReply::Need(ContentRequest {
+        digests: vec![one.digest],
+    });
+    assert_eq!(again, [need, DeliverReply::Taken { sequence: 7 }]);
+    std::fs::write(folder.path().join("held.json"), b"{").expect("the list is overwritten");
+    let journal = Journal::open(folder.path()).expect("the folder is there");
+    assert!(matches!(journal.read(cluster()), Err(JournalError::Damaged { .. })));
+}
