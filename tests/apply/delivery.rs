@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flotilla_tests::{ControlPlane, Options, eventually, wait};
-use reconciler::apply::{self, ApplierOptions, ApplyReport, Desired, DesiredUnit};
+use reconciler::apply::{self, ApiServer, ApplierOptions, ApplyReport, Desired, DesiredUnit};
 use reconciler::wire::{EnvelopeUnit, Held, ObjectResult, UnitReport, UnitState, list_digest};
 use render::describe::{Content, DescribedObject, Description, key_of};
 use render::{ClusterName, Digest, Revision, UnitKey};
@@ -53,9 +53,8 @@ impl Applier {
         let kubeconfig = cluster.kubeconfig();
         let stop = shutdown.clone();
         let task = runtime.spawn(async move {
-            let client = apply::client_from_kubeconfig(&kubeconfig, None)
-                .await
-                .expect("the kubeconfig is good");
+            let api_server = ApiServer::from_kubeconfig(&kubeconfig, None).await;
+            let client = api_server.expect("the kubeconfig is good").client;
             apply::run(client, options, desired_receiver, report_sender, stop)
                 .await
                 .expect("it runs until it is stopped");
