@@ -54,7 +54,14 @@ pub const STAGE_PATIENCE: Duration = Duration::from_secs(2);
 /// The first wait before an object that is not Current is looked at again, and the longest one.
 pub const LOOK_FIRST: Duration = Duration::from_millis(500);
 /// See [`LOOK_FIRST`].
-pub const LOOK_MAX: Duration = Duration::from_secs(10);
+pub const LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// What watches have said and nobody has read yet; a full queue makes them wait.
+pub const WATCH_EVENTS_MAX: usize = 256;
+
+/// Namespaces of a kind that are watched one by one. Each watch is a connection, or a stream of one; with
+/// more of them a single watch over all namespaces costs less, though it also tells of others' objects.
+pub const WATCH_NAMESPACES_MAX: usize = 4;
 
 /// Objects of one list request.
 pub const LIST_PAGE_OBJECTS: u32 = 500;

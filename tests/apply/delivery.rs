@@ -37,6 +37,12 @@ impl Applier {
     /// Starts an applier that compares unchanged objects every two seconds.
     #[track_caller]
     pub(super) fn start(cluster: &ControlPlane, holder: &str) -> Self {
+        Self::start_with(cluster, holder, Duration::from_secs(2))
+    }
+
+    /// Starts an applier that compares unchanged objects this often.
+    #[track_caller]
+    pub(super) fn start_with(cluster: &ControlPlane, holder: &str, resync: Duration) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -47,7 +53,7 @@ impl Applier {
         let shutdown = CancellationToken::new();
         let name = ClusterName::parse(cluster.name()).expect("a valid name");
         let options = ApplierOptions {
-            resync: Duration::from_secs(2),
+            resync,
             ..ApplierOptions::new(name, holder.to_owned())
         };
         let kubeconfig = cluster.kubeconfig();

@@ -1,7 +1,9 @@
 //! Health as clusters have it.
 
-use flotilla_tests::three_clusters;
-use reconciler::wire::{Health, UnitState};
+use std::time::Duration;
+
+use flotilla_tests::{eventually, three_clusters};
+use reconciler::wire::{Health, ObjectState, UnitState};
 
 use super::delivery::*;
 
@@ -27,5 +29,26 @@ fn a_deployment_becomes_current() {
     applier.until("the unit is healthy again", |report| {
         report.units[&unit_key("shop/web")].health == Health::Current
     });
+    applier.stop();
+}
+
+#[test]
+fn a_workload_changed_or_deleted_by_hand_is_seen_at_once() {
+    let cluster = cluster("watched");
+    let mut applier = Applier::start_with(&cluster, "watched", Duration::from_secs(300));
+    let unit = vec![deployment("default", "web", 0), deployment("default", "other", 0)];
+    applier.deliver(&[("shop/web", unit)]);
+    applier.until_unit("shop/web", UnitState::Applied);
+    // Long before unchanged objects are compared again.
+    let soon = Duration::from_secs(20);
+    cluster.kubectl(&["delete", "deployment", "other"]).expect_ok();
+    eventually(soon, "it is there again", || cluster.get("default", "deployment/other"));
+    cluster
+        .kubectl(&["scale", "deployment", "web", "--replicas=1"])
+        .expect_ok();
+    let report = applier.until_unit("shop/web", UnitState::Failed);
+    let web = result(&report, "web");
+    assert_eq!(web.state, ObjectState::Conflict);
+    assert!(web.message.contains(".spec.replicas"), "{}", web.message);
     applier.stop();
 }

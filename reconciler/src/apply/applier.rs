@@ -16,6 +16,7 @@ use super::lease::{self, LeaseState};
 use super::pass::PassEnd;
 use super::session::{Interrupt, Session, SessionError};
 use super::status::ApplyReport;
+use super::watch::Watched;
 use crate::limits::{APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, RESYNC};
 
 /// What an applier is told once.
@@ -67,7 +68,8 @@ pub async fn run(
     let stop = CancellationToken::new();
     let _stopped_when_dropped = stop.clone().drop_guard();
     let keeping = lease::keep(client.clone(), options.clone(), lease_sender, stop.clone());
-    let mut keeper = tokio::spawn(keeping.instrument(info_span!("lease")));
+    let span = info_span!("applier", cluster = %options.cluster);
+    let mut keeper = tokio::spawn(keeping.instrument(info_span!(parent: &span, "lease")));
     let interrupt = Interrupt {
         desired,
         lease,
@@ -76,7 +78,7 @@ pub async fn run(
     let mut applier = Applier::new(client, options, interrupt, report);
     let ended = tokio::select! {
         biased;
-        () = applier.enforce() => None,
+        () = applier.enforce().instrument(span) => None,
         ended = &mut keeper => Some(ended),
     };
     if let Some(ended) = ended {
@@ -195,11 +197,21 @@ impl Applier {
             PassEnd::Interrupted => Some(Instant::now()),
         };
         let elapsed_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (cluster, sequence) = (&self.options.cluster, desired.held.sequence);
+        let revision = &desired.held.released;
         if is_new && end != PassEnd::Interrupted {
-            info!(%cluster, sequence, elapsed_ms, "Applied delivery.");
+            info!(%revision, elapsed_ms, "Applied delivery.");
         }
         Ok(())
+    }
+
+    /// Takes in what watches say, all of it that is there.
+    fn observe(&mut self, first: Watched) {
+        let Some(session) = &mut self.session else { return };
+        let mut is_touched = session.observe(first);
+        while let Some(watched) = session.watches.ready() {
+            is_touched |= session.observe(watched);
+        }
+        self.looked(is_touched);
     }
 
     fn looked(&mut self, gone: bool) {
@@ -213,17 +225,22 @@ impl Applier {
 
     fn failed(&mut self, cause: &SessionError) {
         let error = super::request::line(cause);
-        warn!(cluster = %self.options.cluster, error, "Failed to apply.");
-        self.retry_at = Some(Instant::now() + self.backoff.wait());
+        warn!(error, "Failed to apply.");
+        let asked = match cause {
+            SessionError::Server(error) => error.retry_after(),
+            SessionError::Inventory(_) => Duration::ZERO,
+        };
+        self.retry_at = Some(Instant::now() + self.backoff.wait().max(asked));
         self.pass_due = Some(Instant::now());
         if matches!(cause, SessionError::Inventory(_)) {
             // Another may have written it: it is read again.
             self.session = None;
         }
-        if let Some(session) = &self.session {
-            session.publish(&self.report);
+        let trouble = super::message::shorten(&error);
+        match &self.session {
+            Some(session) => session.publish_with(&self.report, trouble),
+            None => self.tell_trouble(trouble),
         }
-        self.tell_trouble(super::message::shorten(&error));
     }
 
     fn tell_trouble(&self, trouble: String) {
@@ -243,17 +260,30 @@ impl Applier {
             lease,
             shutdown,
         } = &mut self.interrupt;
+        let session = &mut self.session;
         // A copy, since whoever sees a change marks it as seen, and that is the pass's to do.
         let mut probe = desired.clone();
         let listens = listens && probe.has_changed().is_ok();
-        tokio::select! {
+        let watched = tokio::select! {
             biased;
-            () = shutdown.cancelled() => {}
+            () = shutdown.cancelled() => None,
             // Its sender lives as long as this task.
-            _ = lease.changed() => {}
-            _ = probe.changed(), if listens => {}
-            () = sleep_until(until) => {}
+            _ = lease.changed() => None,
+            _ = probe.changed(), if listens => None,
+            () = sleep_until(until) => None,
+            watched = watched(session) => watched,
+        };
+        if let Some(watched) = watched {
+            self.observe(watched);
         }
+    }
+}
+
+/// What a watch says next; there are none without a session.
+async fn watched(session: &mut Option<Session>) -> Option<Watched> {
+    match session {
+        Some(session) => session.watches.next().await,
+        None => std::future::pending().await,
     }
 }
 

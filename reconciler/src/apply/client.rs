@@ -82,8 +82,8 @@ fn api_server(mut config: Config) -> Result<ApiServer, ClientError> {
     // Reading has no timeout of its own: it would end watches. Requests are bounded where they are made.
     config.read_timeout = None;
     config.write_timeout = Some(API_REQUEST_TIMEOUT);
-    // One refusal for being busy (429) is not the end of a pass: kube's policy waits as the server says.
-    config.default_retry = true;
+    // What to try again, and when, is the applier's to say: it has other objects to go on with.
+    config.default_retry = false;
     let client = Client::try_from(config).map_err(|source| ClientError::Build(Box::new(source)))?;
     Ok(ApiServer { client, address })
 }

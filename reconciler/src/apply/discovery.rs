@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::TypeMeta;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIGroupDiscoveryList};
+
+use render::ObjectKey;
 
 use super::request::{RequestError, bounded};
 
@@ -29,6 +32,25 @@ impl ServedKind {
         } else {
             Api::all_with(client.clone(), &self.resource)
         }
+    }
+
+    /// The key of one of its objects.
+    pub(super) fn key(&self, object: &DynamicObject) -> ObjectKey {
+        ObjectKey {
+            group: self.resource.group.clone(),
+            kind: self.resource.kind.clone(),
+            namespace: object.metadata.namespace.clone().unwrap_or_default(),
+            name: object.metadata.name.clone().unwrap_or_default(),
+        }
+    }
+
+    /// An object of it with its kind: lists give their items without.
+    pub(super) fn typed(&self, mut object: DynamicObject) -> DynamicObject {
+        object.types = Some(TypeMeta {
+            api_version: self.resource.api_version.clone(),
+            kind: self.resource.kind.clone(),
+        });
+        object
     }
 }
 

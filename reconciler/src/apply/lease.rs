@@ -104,11 +104,10 @@ impl Keeper {
     }
 
     fn tell(&self, state: &watch::Sender<LeaseState>, next: LeaseState) {
-        let cluster = &self.options.cluster;
         let held = |state: &LeaseState| matches!(state, LeaseState::Held { .. });
         match (held(&state.borrow()), &next) {
-            (false, LeaseState::Held { .. }) => info!(%cluster, "Took the applier lease."),
-            (true, LeaseState::Waiting { holder }) => warn!(%cluster, holder, "Lost the applier lease."),
+            (false, LeaseState::Held { .. }) => info!("Took the applier lease."),
+            (true, LeaseState::Waiting { holder }) => warn!(peer = holder, "Lost the applier lease."),
             _ => {}
         }
         state.send_if_modified(|state| {
@@ -249,7 +248,7 @@ impl Keeper {
             spec.holder_identity = Some(String::new());
         }
         if let Err(error) = bounded(self.leases.replace(NAME, &params(), &lease)).await {
-            warn!(cluster = %self.options.cluster, error = error.line(), "Failed to give the applier lease back.");
+            warn!(error = error.line(), "Failed to give the applier lease back.");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! One runs per cluster, at its agent or at the hub. Reading order: [`run`] (`applier`, the loop) →
 //! `lease` (one per cluster) → `session` (what it knows while it holds the lease) → `pass` (one walk
 //! through `order`'s stages: `verify` what is there, send what differs) → `removal` (by the proof of
-//! `prune` and `inventory`) → `look` and `health` → `status` (the report).
+//! `prune` and `inventory`) → `watch`, `look` and `health` → `status` (the report).
 //!
 //! Journals, tunnels and envelopes are deliberately not here: whoever runs an applier hands it a
 //! [`Desired`] that was believed already. Nothing is forced here, and nothing is removed without proof.
@@ -28,6 +28,7 @@ mod send;
 mod session;
 mod status;
 mod verify;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

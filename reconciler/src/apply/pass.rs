@@ -12,15 +12,14 @@ use render::{ObjectKey, Revision, UnitKey};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::Desired;
 use super::discovery::Kinds;
 use super::inventory::Entry;
 use super::object;
 use super::order::Stage;
-use super::request::bounded;
 use super::send::{Seen, Sent, send};
 use super::session::{Interrupt, Known, Outcome, Place, Session, SessionError, Slot, Unit};
 use super::status::ApplyReport;
-use super::{Desired, message};
 use crate::limits::{APPLY_CONCURRENCY, CRD_ESTABLISHED_TIMEOUT, STAGE_PATIENCE};
 use crate::wire::{Health, ObjectState};
 
@@ -81,6 +80,7 @@ impl Brought {
 
 /// One object to send.
 struct Job {
+    stage: Stage,
     unit: UnitKey,
     slot: usize,
     place: Place,
@@ -99,7 +99,7 @@ impl Session {
         let brought = Brought::new(&desired.held.lineage, desired.held.sequence);
         self.adopt(desired);
         self.resolve();
-        if self.has_unresolved() {
+        if self.has_unresolved() || std::mem::take(&mut self.doubts_kinds) {
             self.discover().await?;
         }
         self.verify(&brought).await?;
@@ -119,6 +119,7 @@ impl Session {
                 .map_err(SessionError::Inventory)?;
         }
         self.forget();
+        self.follow();
         self.publish(report);
         outcome?;
         Ok(self.end(interrupt))
@@ -203,6 +204,7 @@ impl Session {
                     continue;
                 }
                 jobs.extend(slot.place.clone().map(|place| Job {
+                    stage,
                     unit: unit_key.clone(),
                     slot: index,
                     place,
@@ -221,19 +223,28 @@ impl Session {
         brought: &Brought,
         interrupt: &Interrupt,
     ) -> Result<(), SessionError> {
-        loop {
+        let stage = jobs.front().map(|job| job.stage);
+        let mut pending = 0;
+        while pending > 0 || !jobs.is_empty() {
             while flight.len() < APPLY_CONCURRENCY && !interrupt.is_raised() {
-                let Some(job) = jobs.pop_front() else { break };
-                flight.extend(self.begin_job(job));
+                let Some(begun) = jobs.pop_front().and_then(|job| self.begin_job(job)) else {
+                    break;
+                };
+                flight.push(begun);
+                pending += 1;
             }
             match timeout(STAGE_PATIENCE, flight.next()).await {
-                Ok(Some((job, sent))) => self.landed(job, sent, brought)?,
+                Ok(Some((job, sent))) => {
+                    pending -= usize::from(Some(job.stage) == stage);
+                    self.landed(job, sent, brought)?;
+                }
                 // Nothing is in flight, and nothing else may be begun.
                 Ok(None) => return Ok(()),
                 Err(_) if jobs.is_empty() || interrupt.is_raised() => return Ok(()),
                 Err(_) => {}
             }
         }
+        Ok(())
     }
 
     fn begin_job(&self, job: Job) -> Option<BoxFuture<'static, (Job, Sent)>> {
@@ -276,6 +287,8 @@ impl Session {
                 Outcome::applied()
             }
             Sent::Refused(outcome) => {
+                // Its namespace is not there, or its kind is not any more: ask before the next try.
+                self.doubts_kinds |= outcome.state == ObjectState::Waiting;
                 if let Some(known) = self.known.get_mut(&job.place.key) {
                     known.fresh = false;
                 }
@@ -380,14 +393,11 @@ impl Session {
 
     /// Looks at definitions; whether none of them is on its way any more.
     async fn are_established(&mut self, definitions: &BTreeSet<ObjectKey>) -> Result<bool, SessionError> {
-        let mut all = true;
-        for key in definitions {
-            let known = self.known.get(key).map(|known| known.verdict.health);
-            if known == Some(Health::InProgress) {
-                all &= self.look_at(key).await? != Some(Health::InProgress);
-            }
-        }
-        Ok(all)
+        let known = |key: &ObjectKey| self.known.get(key).map(|known| known.verdict.health);
+        let pending = definitions.iter().filter(|key| known(key) == Some(Health::InProgress));
+        let pending: Vec<_> = pending.cloned().collect();
+        let seen = self.look_at(&pending).await?;
+        Ok(seen.len() == pending.len() && seen.iter().all(|(_, health)| *health != Some(Health::InProgress)))
     }
 
     /// Drops what is known of objects that nobody wants or remembers.
@@ -396,34 +406,6 @@ impl Session {
         self.known.retain(|key, _| inventory.get(key).is_some());
         let known = &self.known;
         self.looks.retain(|key| known.contains_key(key));
-    }
-
-    /// Looks at one object again; `None` when it is gone.
-    pub(super) async fn look_at(&mut self, key: &ObjectKey) -> Result<Option<Health>, SessionError> {
-        let Some(kind) = self.kind_of(key) else { return Ok(None) };
-        let api = kind.api(&self.client, &key.namespace);
-        let found = match bounded(api.get_opt(&key.name)).await {
-            Ok(found) => found,
-            Err(error) if error.is_general() => return Err(SessionError::Server(error)),
-            Err(error) => {
-                tracing::debug!(cluster = %self.cluster, object = %key, error = message::shorten(&error.line()), "Failed to look at object.");
-                return Ok(self.known.get(key).map(|known| known.verdict.health));
-            }
-        };
-        let Some(seen) = found.as_ref().map(Seen::object) else {
-            self.known.remove(key);
-            return Ok(None);
-        };
-        let health = seen.verdict.health;
-        if let Some(known) = self.known.get_mut(key) {
-            known.verdict = seen.verdict;
-        }
-        Ok(Some(health))
-    }
-
-    fn kind_of(&self, key: &ObjectKey) -> Option<std::sync::Arc<super::discovery::ServedKind>> {
-        let entry = self.inventory.get(key)?;
-        self.kinds.find_any(&entry.api_version, &key.kind).cloned()
     }
 }
 

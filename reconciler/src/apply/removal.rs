@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use kube::Client;
 use kube::api::{DeleteParams, Preconditions};
@@ -97,19 +96,11 @@ impl Session {
         unwanted: &BTreeMap<ObjectKey, Entry>,
         brought: &Brought,
     ) -> Result<Vec<(ObjectKey, Entry, Step)>, SessionError> {
-        let mut tasks: Vec<BoxFuture<'_, Result<_, RequestError>>> = Vec::new();
+        let mut tasks = Vec::new();
         for (key, entry) in wave.iter().filter_map(|key| Some((key, unwanted.get(key)?))) {
             let evidence = self.evidence(brought);
             let objection = self.objection(key, entry, &evidence);
-            let (client, kinds) = (&self.client, &self.kinds);
-            let task = async move {
-                let step = match objection {
-                    Some(reason) => Step::Keep(reason),
-                    None => remove(client, kinds, key, entry, &evidence).await?,
-                };
-                Ok((key.clone(), entry.clone(), step))
-            };
-            tasks.push(Box::pin(task));
+            tasks.push(step(&self.client, &self.kinds, key, entry, evidence, objection));
         }
         let mut steps = stream::iter(tasks).buffer_unordered(APPLY_CONCURRENCY);
         let mut done = Vec::new();
@@ -163,6 +154,21 @@ fn wave(unwanted: &BTreeMap<ObjectKey, Entry>) -> Vec<ObjectKey> {
         .filter(|(key, entry)| is_last(key, entry))
         .map(|(key, _)| key.clone())
         .collect()
+}
+
+async fn step(
+    client: &Client,
+    kinds: &Kinds,
+    key: &ObjectKey,
+    entry: &Entry,
+    evidence: Evidence<'_>,
+    objection: Option<String>,
+) -> Result<(ObjectKey, Entry, Step), RequestError> {
+    let step = match objection {
+        Some(reason) => Step::Keep(reason),
+        None => remove(client, kinds, key, entry, &evidence).await?,
+    };
+    Ok((key.clone(), entry.clone(), step))
 }
 
 async fn remove(

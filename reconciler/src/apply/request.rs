@@ -1,10 +1,11 @@
 //! One request to an API server: bounded in time, its failure sorted by what it means for us.
 
 use std::future::Future;
+use std::time::Duration;
 
 use kube::core::Status;
 
-use crate::limits::API_REQUEST_TIMEOUT;
+use crate::limits::{API_REQUEST_TIMEOUT, APPLY_RETRY_MAX};
 
 /// A request that failed.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +46,23 @@ impl RequestError {
     }
 
     /// Whether the API server as a whole is of no use right now, so that asking for the next object is
-    /// pointless: it cannot be reached, does not know us, or is too busy.
+    /// pointless: it cannot be reached, does not know us, or is too busy. Being unavailable (503) is not
+    /// among them: an aggregated API that is away says so for its own objects alone.
     pub(super) fn is_general(&self) -> bool {
         match self {
-            Self::Refused(status) => matches!(status.code, 401 | 429 | 502 | 503),
+            Self::Refused(status) => matches!(status.code, 401 | 429),
             Self::Timeout => false,
             Self::Unreachable(_) => true,
         }
+    }
+
+    /// How long the API server asks to be left alone.
+    pub(super) fn retry_after(&self) -> Duration {
+        let seconds = match self {
+            Self::Refused(status) => status.details.as_ref().map_or(0, |details| details.retry_after_seconds),
+            Self::Timeout | Self::Unreachable(_) => 0,
+        };
+        Duration::from_secs(seconds.into()).min(APPLY_RETRY_MAX)
     }
 
     /// The whole error in one line, with its causes.
@@ -92,10 +103,10 @@ mod tests {
             status.code = code;
             RequestError::Refused(Box::new(status))
         };
-        for code in [401, 429, 503] {
+        for code in [401, 429] {
             assert!(refused(code).is_general(), "{code}");
         }
-        for code in [400, 403, 404, 409, 422, 500] {
+        for code in [400, 403, 404, 409, 422, 500, 503] {
             assert!(!refused(code).is_general(), "{code}");
         }
         // One object's webhook may hang while the others are fine.

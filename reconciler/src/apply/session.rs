@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use render::describe::Content;
-use render::{ClusterName, Digest, ObjectKey, UnitKey};
+use render::{Digest, ObjectKey, UnitKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,7 @@ use super::look::Looks;
 use super::object::{self, Identity, Unfit};
 use super::request::{RequestError, bounded};
 use super::status::Removal;
+use super::watch::Watches;
 use super::{ApplierOptions, Desired, DesiredUnit};
 use crate::wire::ObjectState;
 
@@ -58,10 +59,11 @@ impl Interrupt {
 /// What is known of the cluster.
 pub(super) struct Session {
     pub(super) client: Client,
-    pub(super) cluster: ClusterName,
     pub(super) shards: Api<ConfigMap>,
     pub(super) version: String,
     pub(super) kinds: Kinds,
+    /// Whether a refusal hints that `kinds` is out of date.
+    pub(super) doubts_kinds: bool,
     pub(super) inventory: Inventory,
     /// Units whose content arrived.
     pub(super) units: BTreeMap<UnitKey, Unit>,
@@ -72,6 +74,7 @@ pub(super) struct Session {
     /// Objects of the inventory that the delivery lacks.
     pub(super) removals: BTreeMap<ObjectKey, Removal>,
     pub(super) looks: Looks,
+    pub(super) watches: Watches,
 }
 
 /// What was last seen of an object.
@@ -147,16 +150,17 @@ impl Session {
         let inventory = Inventory::load(&shards).await.map_err(SessionError::Inventory)?;
         Ok(Self {
             client,
-            cluster: options.cluster.clone(),
             shards,
             version: version.git_version,
             kinds,
+            doubts_kinds: false,
             inventory,
             units: BTreeMap::new(),
             missing: BTreeMap::new(),
             known: BTreeMap::new(),
             removals: BTreeMap::new(),
             looks: Looks::default(),
+            watches: Watches::default(),
         })
     }
 
@@ -258,7 +262,7 @@ impl Unit {
         for slot in &mut self.slots {
             let identity = &slot.identity;
             let kind = kinds.find(&identity.api_version, &identity.key.kind);
-            if slot.place.as_ref().map(|place| &place.kind) == kind {
+            if slot.place.as_ref().is_some_and(|place| Some(&place.kind) == kind) {
                 continue;
             }
             slot.place = None;

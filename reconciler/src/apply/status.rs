@@ -35,10 +35,15 @@ pub(super) struct Removal {
 impl Session {
     /// Says how everything fares.
     pub(super) fn publish(&self, report: &watch::Sender<ApplyReport>) {
+        self.publish_with(report, self.trouble());
+    }
+
+    /// Says how everything fares, and what keeps it from going on.
+    pub(super) fn publish_with(&self, report: &watch::Sender<ApplyReport>, trouble: String) {
         let next = ApplyReport {
             units: self.unit_reports(),
             kubernetes_version: Some(self.version.clone()),
-            trouble: self.trouble(),
+            trouble,
         };
         report.send_if_modified(|report| {
             let changed = *report != next;

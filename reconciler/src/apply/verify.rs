@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use kube::Client;
 use kube::api::ListParams;
-use render::ObjectKey;
+use render::{ObjectKey, UnitKey};
 
 use super::discovery::ServedKind;
 use super::health::{self, Verdict};
@@ -19,9 +18,9 @@ use super::inventory::Entry;
 use super::pass::Brought;
 use super::request::{RequestError, bounded};
 use super::send::Seen;
-use super::session::{Known, Outcome, Session, SessionError};
+use super::session::{Known, Outcome, Place, Session, SessionError};
 use crate::limits::{APPLY_CONCURRENCY, LIST_PAGE_OBJECTS};
-use crate::wire::Health;
+use crate::wire::{Health, ObjectState};
 
 /// With no more objects of a kind in a namespace, they are asked for one by one: a list would give all
 /// the others of that namespace too.
@@ -37,13 +36,10 @@ struct Group {
 impl Session {
     /// Marks the objects that are as they were left.
     pub(super) async fn verify(&mut self, brought: &Brought) -> Result<(), SessionError> {
-        let client = &self.client;
-        // Boxed before they are mixed: a closure in the stream would leave the whole future without Send.
-        let groups: Vec<BoxFuture<'_, _>> = self
-            .unverified()
-            .into_iter()
-            .map(|group| look(client, group).boxed())
-            .collect();
+        let mut groups = Vec::new();
+        for group in self.unverified() {
+            groups.push(look(&self.client, group));
+        }
         let mut found = stream::iter(groups).buffer_unordered(APPLY_CONCURRENCY);
         let mut seen = BTreeMap::new();
         while let Some(group) = found.next().await {
@@ -56,9 +52,9 @@ impl Session {
         }
         drop(found);
         for (key, seen) in seen {
-            self.compare(key, seen, brought);
+            self.compare(key, seen);
         }
-        self.mark_fresh();
+        self.settle(brought);
         Ok(())
     }
 
@@ -68,9 +64,7 @@ impl Session {
         for (unit_key, unit) in &self.units {
             for place in unit.slots.iter().filter_map(|slot| slot.place.as_ref()) {
                 let entry = self.inventory.get(&place.key);
-                let left = entry.is_some_and(|entry| {
-                    entry.unit == *unit_key && entry.uid.is_some() && entry.applied.as_ref() == Some(&place.digest)
-                });
+                let left = entry.is_some_and(|entry| was_left(entry, unit_key, place));
                 if !left || self.known.get(&place.key).is_some_and(|known| known.fresh) {
                     continue;
                 }
@@ -88,23 +82,17 @@ impl Session {
         groups.into_values().collect()
     }
 
-    fn compare(&mut self, key: ObjectKey, seen: Seen, brought: &Brought) {
-        let Some(entry) = self.inventory.get(&key).cloned() else {
+    fn compare(&mut self, key: ObjectKey, seen: Seen) {
+        let Some(entry) = self.inventory.get(&key) else {
             return;
         };
         let fields = self.known.get(&key).and_then(|known| known.fields);
-        if !is_as_left(&entry, fields, &seen) {
+        if !is_as_left(entry, fields, &seen) {
             return;
         }
-        if brought.is_other_lineage(&entry) {
-            // The new lineage has it too, and answers for it from now on.
-            let renewed = brought.stamp(Entry {
-                resource_version: seen.resource_version.clone(),
-                ..entry
-            });
-            self.inventory.put(key.clone(), renewed);
-        } else {
-            self.inventory.note_version(&key, seen.resource_version);
+        self.inventory.note_version(&key, seen.resource_version);
+        if seen.verdict.health != Health::Current {
+            self.looks.add(&key);
         }
         let known = Known {
             fields: seen.fields,
@@ -114,21 +102,39 @@ impl Session {
         self.known.insert(key, known);
     }
 
-    /// Objects that were compared need nothing.
-    fn mark_fresh(&mut self) {
+    /// Objects that are as they were left need nothing; others are to be sent.
+    fn settle(&mut self, brought: &Brought) {
+        let mut inherited = Vec::new();
         for (unit_key, unit) in &mut self.units {
             for slot in &mut unit.slots {
                 let Some(place) = &slot.place else { continue };
-                let entry = self.inventory.get(&place.key);
-                let left = entry.is_some_and(|entry| {
-                    entry.unit == *unit_key && entry.uid.is_some() && entry.applied.as_ref() == Some(&place.digest)
-                });
-                if left && self.known.get(&place.key).is_some_and(|known| known.fresh) {
-                    slot.outcome = Outcome::applied();
+                let entry = self
+                    .inventory
+                    .get(&place.key)
+                    .filter(|entry| was_left(entry, unit_key, place));
+                let is_fresh = self.known.get(&place.key).is_some_and(|known| known.fresh);
+                match entry.filter(|_| is_fresh) {
+                    Some(entry) => {
+                        slot.outcome = Outcome::applied();
+                        if brought.is_other_lineage(entry) {
+                            inherited.push((place.key.clone(), brought.stamp(entry.clone())));
+                        }
+                    }
+                    None if slot.outcome.state == ObjectState::Applied => slot.outcome = Outcome::waiting(""),
+                    None => {}
                 }
             }
         }
+        // The new lineage has them too, and answers for them from now on.
+        for (key, entry) in inherited {
+            self.inventory.put(key, entry);
+        }
     }
+}
+
+/// Whether this is what was last applied there, by this unit.
+fn was_left(entry: &Entry, unit: &UnitKey, place: &Place) -> bool {
+    entry.unit == *unit && entry.uid.is_some() && entry.applied.as_ref() == Some(&place.digest)
 }
 
 /// Whether a live object is as it was left.
@@ -149,12 +155,12 @@ async fn look(client: &Client, group: Group) -> Result<Vec<(ObjectKey, Seen)>, R
     let mut params = ListParams::default().limit(LIST_PAGE_OBJECTS);
     let mut seen = Vec::new();
     loop {
-        // A list gives its items without kind, and Secrets are not read when metadata will do.
+        // Secrets and their like are not read when metadata will do.
         let next = if with_status {
-            let mut page = bounded(api.list(&params)).await?;
-            for object in &mut page.items {
-                object.types = Some(types(&group.kind));
-                seen.push((key(object.metadata.name.clone()), Seen::object(object)));
+            let page = bounded(api.list(&params)).await?;
+            for object in page.items {
+                let object = group.kind.typed(object);
+                seen.push((group.kind.key(&object), Seen::object(&object)));
             }
             page.metadata.continue_
         } else {
@@ -201,13 +207,6 @@ fn plain(metadata: &kube::api::ObjectMeta) -> Seen {
     Seen::new(metadata, verdict)
 }
 
-fn types(kind: &ServedKind) -> kube::core::TypeMeta {
-    kube::core::TypeMeta {
-        api_version: kind.resource.api_version.clone(),
-        kind: kind.resource.kind.clone(),
-    }
-}
-
 fn key(group: &Group, name: String) -> ObjectKey {
     ObjectKey {
         group: group.kind.resource.group.clone(),
@@ -219,7 +218,7 @@ fn key(group: &Group, name: String) -> ObjectKey {
 
 #[cfg(test)]
 mod tests {
-    use render::{Digest, UnitKey};
+    use render::Digest;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
 use render::ObjectKey;
@@ -184,10 +184,9 @@ impl Inventory {
 
     /// Writes the shards that changed, each only if nobody else wrote it since.
     pub(in crate::apply) async fn flush(&mut self, api: &Api<ConfigMap>) -> Result<(), InventoryError> {
-        let mut writes: Vec<BoxFuture<'_, _>> = Vec::new();
+        let mut writes = Vec::new();
         for (&number, shard) in self.shards.iter().filter(|(_, shard)| shard.changed) {
-            let config_map = self.config_map(number, shard);
-            writes.push(Box::pin(async move { (number, write(api, config_map).await) }));
+            writes.push(write(api, number, self.config_map(number, shard)));
         }
         let mut outcome = Ok(());
         for (number, written) in join_all(writes).await {
@@ -226,16 +225,16 @@ fn shard_name(number: usize) -> String {
     format!("{NAME_PREFIX}{number:02}")
 }
 
-async fn write(api: &Api<ConfigMap>, shard: ConfigMap) -> Result<Option<String>, RequestError> {
+async fn write(api: &Api<ConfigMap>, number: usize, shard: ConfigMap) -> (usize, Result<Option<String>, RequestError>) {
     let params = PostParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PostParams::default()
     };
     let written = match (&shard.metadata.resource_version, &shard.metadata.name) {
-        (Some(_), Some(name)) => bounded(api.replace(name, &params, &shard)).await?,
-        _ => bounded(api.create(&params, &shard)).await?,
+        (Some(_), Some(name)) => bounded(api.replace(name, &params, &shard)).await,
+        _ => bounded(api.create(&params, &shard)).await,
     };
-    Ok(written.metadata.resource_version)
+    (number, written.map(|written| written.metadata.resource_version))
 }
 
 #[cfg(test)]
