@@ -3,3 +3,4 @@
 mod control_plane;
 mod git;
 mod parts;
+mod yaml;

@@ -1,6 +1,6 @@
 //! What is wrong between declarations: clusters that share what is one's own, overrides of nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::gather::Declared;
 use super::index::{Index, Wanted};
@@ -12,14 +12,14 @@ use crate::model::{Cluster, Override, OverrideKind};
 pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Lines<'_>) -> Vec<Finding> {
     let mut findings = shared_ids(declared, lines);
     findings.append(&mut refuse_shared_keys(declared, lines));
-    let namespaces: Vec<_> = declared
+    let namespaces: BTreeSet<String> = declared
         .clusters
         .values()
-        .map(|cluster| cluster.namespace.as_str())
+        .map(|cluster| cluster.namespace.clone())
         .collect();
     for declared in &declared.overrides {
         let is_localization = declared.kind == OverrideKind::Localization;
-        if is_localization && !namespaces.contains(&declared.namespace.as_str()) {
+        if is_localization && !namespaces.contains(&declared.namespace) {
             findings.push(strange_namespace(declared, lines));
         }
         findings.extend(dangling(declared, index, lines));

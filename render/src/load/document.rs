@@ -159,10 +159,10 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
             let finding = Finding::warning("UnusedKind", message).at(&**source.file, part.line);
             reading.findings.push(finding);
         }
-        Kind::Chart => {
-            check_chart(source, part, map, kinds::is_ours(&api_version), reading);
-            read_object(source, part, map, &api_version, &kind, reading);
-        }
+        Kind::Chart => match check_chart(source, part, map, kinds::is_ours(&api_version), reading) {
+            Some(error) => reading.items.push(Item::Neither(Box::new(error))),
+            None => read_object(source, part, map, &api_version, &kind, reading),
+        },
         Kind::Object => read_object(source, part, map, &api_version, &kind, reading),
     }
 }
@@ -278,10 +278,18 @@ fn unnamed(source: &Source<'_>, part: &Part<'_>) -> Finding {
     Finding::error("FieldMissing", "the declaration cannot be read").at(&**source.file, part.line)
 }
 
-fn check_chart(source: &Source<'_>, part: &Part<'_>, map: &Map<String, Value>, ours: bool, reading: &mut Reading) {
+/// Says what is wrong with a chart; its first error makes it none that could be delivered.
+fn check_chart(
+    source: &Source<'_>,
+    part: &Part<'_>,
+    map: &Map<String, Value>,
+    ours: bool,
+    reading: &mut Reading,
+) -> Option<Finding> {
     let judge = Judge::new(ours);
     kinds::check_chart(map, &judge);
-    reading.judge(source, part, judge, None);
+    let findings = reading.judge(source, part, judge, None);
+    findings.into_iter().find(Finding::is_error)
 }
 
 fn read_object(

@@ -45,7 +45,10 @@ pub(super) fn is_manifest(path: &str) -> bool {
 /// Reads a file. Never fails: a file that cannot be read says so in its findings.
 pub(super) fn read(path: &Arc<str>, file: &SourceFile) -> ReadFile {
     let refuse = |reason: &str, message: String, line: u32| {
-        ReadFile::unreadable(Finding::error(reason, message).at(&**path, line))
+        let finding = Finding::error(reason, message)
+            .at(&**path, line)
+            .hint("what is no manifest can be left out with a .flotillaignore");
+        ReadFile::unreadable(finding)
     };
     if file.bytes.len() > FILE_BYTES_MAX {
         return too_large(path, file.bytes.len() as u64);

@@ -38,6 +38,7 @@ pub(super) fn resolve(
         objects: Vec::new(),
         seen: BTreeMap::new(),
         errors: Vec::new(),
+        more: 0,
         notices: Vec::new(),
         field: String::new(),
     };
@@ -84,8 +85,11 @@ pub(super) fn resolve(
         finding.at(&*subscription.file, line)
     };
     notices.extend(selecting.notices.into_iter().map(&mut place));
-    let mut errors = selecting.errors;
-    limit(&mut errors);
+    if selecting.more > 0 {
+        let message = format!("and {} more errors of this unit", selecting.more);
+        selecting.errors.push(Finding::error("MoreFindings", message));
+    }
+    let errors = selecting.errors;
     let blocked = declaration
         .problems
         .iter()
@@ -99,24 +103,16 @@ pub(super) fn resolve(
     }
 }
 
-fn limit(errors: &mut Vec<Finding>) {
-    if errors.len() > FINDINGS_PER_FILE_MAX {
-        let more = errors.len() - FINDINGS_PER_FILE_MAX;
-        errors.truncate(FINDINGS_PER_FILE_MAX);
-        errors.push(Finding::error(
-            "MoreFindings",
-            format!("and {more} more errors of this unit"),
-        ));
-    }
-}
-
 /// One unit's objects so far.
 struct Selecting<'a> {
     context: &'a Context<'a>,
     objects: Vec<Arc<ManifestObject>>,
     /// Key → position in `objects`.
     seen: BTreeMap<ObjectKey, usize>,
+    /// At most [`FINDINGS_PER_FILE_MAX`].
     errors: Vec<Finding>,
+    /// Errors beyond them.
+    more: usize,
     notices: Vec<Finding>,
     /// The feed that is resolved now.
     field: String,
@@ -125,9 +121,18 @@ struct Selecting<'a> {
 impl Selecting<'_> {
     fn error(&mut self, reason: &str, message: impl Into<String>, hint: impl Into<String>) {
         let finding = Finding::error(reason, message).field(self.field.as_str()).hint(hint);
+        self.push(finding);
+    }
+
+    fn push(&mut self, finding: Finding) {
         // One broken file may meet a unit by several feeds.
-        if !self.errors.contains(&finding) {
+        if self.errors.contains(&finding) {
+            return;
+        }
+        if self.errors.len() < FINDINGS_PER_FILE_MAX {
             self.errors.push(finding);
+        } else {
+            self.more += 1;
         }
     }
 
@@ -286,11 +291,7 @@ impl Selecting<'_> {
         for item in &loaded.file.items {
             match item {
                 Item::Declared { .. } => {}
-                Item::Neither(finding) => {
-                    if !self.errors.contains(finding) {
-                        self.errors.push((**finding).clone());
-                    }
-                }
+                Item::Neither(finding) => self.push((**finding).clone()),
                 Item::Object(object) if origin == Origin::Vanished && self.context.index.has_moved(object) => {}
                 Item::Object(object) => {
                     found = true;

@@ -192,6 +192,15 @@ fn documents_that_name_no_object_are_refused_with_their_line() {
 }
 
 #[test]
+fn errors_of_one_unit_are_counted_beyond_a_limit() {
+    let text = "kind: x\n---\n".repeat(500);
+    let (fleet, _) = repository("[{path: feeds}]", &[("feeds/x.yaml", &text)]);
+    let blocked = &unit(&fleet).blocked;
+    assert_eq!(blocked.len(), crate::limits::FINDINGS_PER_FILE_MAX + 1);
+    assert_eq!(blocked.last().unwrap().message, "and 480 more errors of this unit");
+}
+
+#[test]
 fn one_object_twice_in_a_unit_is_refused_in_whatever_versions() {
     let old = "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: h, namespace: d}\n";
     let both = format!("{old}---\n{}", old.replace("v1", "v2"));
@@ -336,6 +345,11 @@ fn charts_are_described_and_said_to_wait() {
     let (fleet, findings) = repository(feeds, &[("c.yaml", chart)]);
     assert_eq!(names(unit(&fleet)), ["mysql"]);
     assert_eq!(reasons(&findings), ["ChartNotDelivered"]);
+    let wrong = chart.replace("targetNamespace", "namespace");
+    let (fleet, findings) = repository(feeds, &[("c.yaml", &wrong)]);
+    assert_eq!(reasons(&unit(&fleet).blocked), ["FeedMatchesNothing"]);
+    let fields: Vec<_> = findings.iter().map(|finding| finding.field.as_str()).collect();
+    assert_eq!(fields, ["spec.namespace", "spec.targetNamespace", "spec.feeds[0]"]);
 }
 
 #[track_caller]
