@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use super::declaration::{Declaration, DeclarationKey};
 use super::fields::{Judge, Problem};
 use super::kinds::{self, Kind, OwnKind};
-use crate::digest::Digest;
+use super::object::{Head, list_items, object_key, original, plain_object};
 use crate::finding::Finding;
 use crate::fleet::ManifestObject;
 use crate::model::OverrideFeed;
-use crate::name::{ObjectKey, UnitKey};
+use crate::name::UnitKey;
 use crate::yaml::{Document, Places, locate};
 
 /// What a document turned out to be.
@@ -103,7 +103,7 @@ pub(super) fn read(file: &Arc<str>, text: &str, document: Document) -> Reading {
         places: OnceCell::new(),
     };
     // A document that is one object, as nearly all are, gives its value away instead of a copy.
-    if let Some(object) = plain_object(&source) {
+    if let Some(object) = plain_object(text, &document) {
         let Document { line, value, .. } = document;
         reading
             .items
@@ -190,12 +190,6 @@ fn missing_type(map: &Map<String, Value>) -> String {
     };
     let parts: Vec<_> = ["apiVersion", "kind"].into_iter().filter_map(wrong).collect();
     parts.join(" and ")
-}
-
-/// The items of a List or of a typed list such as ConfigMapList.
-fn list_items<'a>(map: &'a Map<String, Value>, kind: &str) -> Option<&'a [Value]> {
-    let items = map.get("items")?.as_array()?;
-    (kind.ends_with("List") && !map.contains_key("spec")).then_some(items)
 }
 
 fn read_list(
@@ -319,108 +313,10 @@ fn read_object(
     let head = Head {
         key,
         api_version: api_version.to_owned(),
-        original: original(source, part.value),
+        original: original(source.text, source.document, part.value),
     };
     let object = head.finish(source.file, part.line, value);
     reading.items.push(Item::Object(Arc::new(object)));
-}
-
-/// What is known of an object before its value is moved in.
-struct Head {
-    key: ObjectKey,
-    api_version: String,
-    original: Option<Arc<str>>,
-}
-
-impl Head {
-    fn finish(self, file: &Arc<str>, line: u32, value: Value) -> ManifestObject {
-        let (value, digest) = match &self.original {
-            Some(original) => (readable(value), Digest::of_bytes(original.as_bytes())),
-            None => {
-                let digest = Digest::of_value(&value);
-                (value, digest)
-            }
-        };
-        ManifestObject {
-            key: self.key,
-            api_version: self.api_version,
-            file: file.clone(),
-            line,
-            value: Arc::new(value),
-            original: self.original,
-            digest,
-        }
-    }
-}
-
-/// What can be read of an encrypted document.
-fn readable(value: Value) -> Value {
-    let Value::Object(map) = value else {
-        return value;
-    };
-    let open = |(key, _): &(String, Value)| matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "type");
-    map.into_iter().filter(open).collect::<Map<_, _>>().into()
-}
-
-/// The object of a document that is nothing but one ordinary object.
-fn plain_object(source: &Source<'_>) -> Option<Head> {
-    let map = source.document.value.as_object()?;
-    let api_version = map.get("apiVersion")?.as_str()?;
-    let kind = map.get("kind")?.as_str()?;
-    if api_version.is_empty() || kinds::kind_of(api_version, kind) != Kind::Object || list_items(map, kind).is_some() {
-        return None;
-    }
-    Some(Head {
-        key: object_key(map, api_version, kind).ok()?,
-        api_version: api_version.to_owned(),
-        original: original(source, &source.document.value),
-    })
-}
-
-/// The document's own text where SOPS encrypted it.
-fn original(source: &Source<'_>, value: &Value) -> Option<Arc<str>> {
-    value.get("sops")?.get("mac")?;
-    Some(source.text[source.document.span.clone()].into())
-}
-
-fn object_key(map: &Map<String, Value>, api_version: &str, kind: &str) -> Result<ObjectKey, (&'static str, String)> {
-    if kind.is_empty() {
-        return Err(("NotAnObject", "kind is empty".to_owned()));
-    }
-    let metadata = map.get("metadata").and_then(Value::as_object);
-    let field = |name: &str| {
-        metadata
-            .and_then(|metadata| metadata.get(name))
-            .filter(|value| !value.is_null())
-    };
-    let name = match field("name") {
-        Some(Value::String(name)) if !name.is_empty() => name,
-        Some(_) => {
-            return Err((
-                "NameInvalid",
-                format!("metadata.name of this {kind} is no text with a name"),
-            ));
-        }
-        None if field("generateName").is_some() => {
-            let message = format!("this {kind} has generateName, so each delivery would make another");
-            return Err(("GenerateName", message));
-        }
-        None => return Err(("NameMissing", format!("metadata.name of this {kind} is missing"))),
-    };
-    let namespace = match field("namespace") {
-        None => "",
-        Some(Value::String(namespace)) => namespace,
-        Some(_) => {
-            return Err((
-                "NameInvalid",
-                format!("metadata.namespace of {kind} {name:?} is not text"),
-            ));
-        }
-    };
-    if name.contains('/') || namespace.contains('/') || kind.contains('/') {
-        return Err(("NameInvalid", format!("the name of {kind} {name:?} has a slash")));
-    }
-    Ok(ObjectKey::new(api_version, kind, namespace, name))
 }
 
 impl Reading {

@@ -25,6 +25,7 @@ mod index;
 mod kinds;
 mod lines;
 mod memo;
+mod object;
 mod pattern;
 mod resolve;
 mod symlink;

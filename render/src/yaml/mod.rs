@@ -9,6 +9,7 @@ mod places;
 mod read;
 mod scalar;
 mod text;
+mod value;
 mod write;
 
 #[cfg(test)]

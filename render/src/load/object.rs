@@ -1,0 +1,119 @@
+//! From a document's value to the object that a unit delivers.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::kinds::{self, Kind};
+use crate::digest::Digest;
+use crate::fleet::ManifestObject;
+use crate::name::ObjectKey;
+use crate::yaml::Document;
+
+/// What is known of an object before its value is moved in.
+pub(super) struct Head {
+    pub(super) key: ObjectKey,
+    pub(super) api_version: String,
+    pub(super) original: Option<Arc<str>>,
+}
+
+impl Head {
+    pub(super) fn finish(self, file: &Arc<str>, line: u32, value: Value) -> ManifestObject {
+        let (value, digest) = match &self.original {
+            Some(original) => (readable(value), Digest::of_bytes(original.as_bytes())),
+            None => {
+                let digest = Digest::of_value(&value);
+                (value, digest)
+            }
+        };
+        ManifestObject {
+            key: self.key,
+            api_version: self.api_version,
+            file: file.clone(),
+            line,
+            value: Arc::new(value),
+            original: self.original,
+            digest,
+        }
+    }
+}
+
+/// What can be read of an encrypted document.
+fn readable(value: Value) -> Value {
+    let Value::Object(map) = value else {
+        return value;
+    };
+    let open = |(key, _): &(String, Value)| matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "type");
+    map.into_iter().filter(open).collect::<Map<_, _>>().into()
+}
+
+/// The object of a document that is nothing but one ordinary object.
+pub(super) fn plain_object(text: &str, document: &Document) -> Option<Head> {
+    let map = document.value.as_object()?;
+    let api_version = map.get("apiVersion")?.as_str()?;
+    let kind = map.get("kind")?.as_str()?;
+    if api_version.is_empty() || kinds::kind_of(api_version, kind) != Kind::Object || list_items(map, kind).is_some() {
+        return None;
+    }
+    Some(Head {
+        key: object_key(map, api_version, kind).ok()?,
+        api_version: api_version.to_owned(),
+        original: original(text, document, &document.value),
+    })
+}
+
+/// The document's own text where SOPS encrypted it.
+pub(super) fn original(text: &str, document: &Document, value: &Value) -> Option<Arc<str>> {
+    value.get("sops")?.get("mac")?;
+    Some(text[document.span.clone()].into())
+}
+
+pub(super) fn object_key(
+    map: &Map<String, Value>,
+    api_version: &str,
+    kind: &str,
+) -> Result<ObjectKey, (&'static str, String)> {
+    if kind.is_empty() {
+        return Err(("NotAnObject", "kind is empty".to_owned()));
+    }
+    let metadata = map.get("metadata").and_then(Value::as_object);
+    let field = |name: &str| {
+        metadata
+            .and_then(|metadata| metadata.get(name))
+            .filter(|value| !value.is_null())
+    };
+    let name = match field("name") {
+        Some(Value::String(name)) if !name.is_empty() => name,
+        Some(_) => {
+            return Err((
+                "NameInvalid",
+                format!("metadata.name of this {kind} is no text with a name"),
+            ));
+        }
+        None if field("generateName").is_some() => {
+            let message = format!("this {kind} has generateName, so each delivery would make another");
+            return Err(("GenerateName", message));
+        }
+        None => return Err(("NameMissing", format!("metadata.name of this {kind} is missing"))),
+    };
+    let namespace = match field("namespace") {
+        None => "",
+        Some(Value::String(namespace)) => namespace,
+        Some(_) => {
+            return Err((
+                "NameInvalid",
+                format!("metadata.namespace of {kind} {name:?} is not text"),
+            ));
+        }
+    };
+    if name.contains('/') || namespace.contains('/') || kind.contains('/') {
+        return Err(("NameInvalid", format!("the name of {kind} {name:?} has a slash")));
+    }
+    Ok(ObjectKey::new(api_version, kind, namespace, name))
+}
+
+/// The items of a List or of a typed list such as ConfigMapList.
+pub(super) fn list_items<'a>(map: &'a Map<String, Value>, kind: &str) -> Option<&'a [Value]> {
+    let items = map.get("items")?.as_array()?;
+    (kind.ends_with("List") && !map.contains_key("spec")).then_some(items)
+}
