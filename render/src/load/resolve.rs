@@ -44,37 +44,7 @@ pub(super) fn resolve(
     };
     for (position, feed) in subscription.feeds.iter().enumerate() {
         selecting.field = format!("spec.feeds[{position}]");
-        match (feed, declaration.selections.get(position).and_then(Option::as_ref)) {
-            (Feed::Path { path, .. }, Some(selection)) => selecting.path(path, selection),
-            (Feed::Path { .. }, None) => {}
-            (
-                Feed::Object {
-                    api_version,
-                    kind,
-                    namespace,
-                    name,
-                },
-                _,
-            ) => {
-                selecting.object(Wanted {
-                    api_version,
-                    kind,
-                    namespace,
-                    name,
-                });
-            }
-            (
-                Feed::Selector {
-                    selector,
-                    kind,
-                    api_version,
-                    namespace,
-                },
-                _,
-            ) => {
-                selecting.selector(selector, kind, api_version, namespace);
-            }
-        }
+        selecting.feed(feed, declaration.selections.get(position).and_then(Option::as_ref));
     }
     let mut place = |finding: Finding| {
         let finding = finding.unit(&subscription.key);
@@ -133,6 +103,33 @@ impl Selecting<'_> {
             self.errors.push(finding);
         } else {
             self.more += 1;
+        }
+    }
+
+    fn feed(&mut self, feed: &Feed, selection: Option<&Selection>) {
+        match feed {
+            Feed::Path { path, .. } => {
+                if let Some(selection) = selection {
+                    self.path(path, selection);
+                }
+            }
+            Feed::Object {
+                api_version,
+                kind,
+                namespace,
+                name,
+            } => self.object(Wanted {
+                api_version,
+                kind,
+                namespace,
+                name,
+            }),
+            Feed::Selector {
+                selector,
+                kind,
+                api_version,
+                namespace,
+            } => self.selector(selector, kind, api_version, namespace),
         }
     }
 
