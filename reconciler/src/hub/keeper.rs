@@ -88,6 +88,7 @@ impl Keeper {
                 *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = contents;
                 written.map(Event::RenderedWritten)
             }
+            Write::Proposal { base, next, contents } => self.propose(&base, next, &contents, seconds),
             Write::Released { parent, next } => {
                 let written = self.commit(StateRef::Released, parent.as_ref(), next, &BTreeMap::new(), seconds);
                 written.map(Event::ReleasedWritten)
@@ -142,6 +143,42 @@ impl Keeper {
         let commit = self.repository.write_commit(parent, &decision)?;
         self.repository.advance(which, parent, commit, "decision")?;
         self.state_commit(commit, self.repository.published_at(commit)?)
+    }
+
+    /// Proposes, and withdraws the proposals that this one takes the place of.
+    fn propose(
+        &self,
+        base: &Revision,
+        next: Published,
+        contents: &BTreeMap<Digest, Arc<Description>>,
+        seconds: i64,
+    ) -> Result<Event, StateError> {
+        let base = self.known(base)?;
+        let record = next.record.as_ref().ok_or(StateError::NoRecord)?;
+        let message = message(&subject(StateRef::Rendered, record), "", record);
+        let known_in: Vec<CommitId> = self.repository.head(StateRef::Released)?.into_iter().collect();
+        let next = Arc::new(next);
+        let decision = Decision {
+            next: &next,
+            contents,
+            known_in: &known_in,
+            message: &message,
+            seconds,
+        };
+        let proposal = self.repository.propose(base, &decision)?;
+        let branch = proposal.map(|proposal| proposal.branch);
+        for other in self.repository.proposals()? {
+            // One with a person's commits on top is theirs: its parent is no commit of rendered.
+            let stands_on = self.repository.proposal_base(&other)?;
+            let replaced = match stands_on {
+                Some(stands_on) => self.repository.relation(stands_on, base)? != Relation::Rewritten,
+                None => false,
+            };
+            if Some(&other.branch) != branch.as_ref() && replaced {
+                self.repository.withdraw(&other)?;
+            }
+        }
+        Ok(Event::Proposed { branch })
     }
 
     fn adopt(&self, which: StateRef, found: Option<&Revision>, commit: &Revision) -> Result<StateCommit, StateError> {

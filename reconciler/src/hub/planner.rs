@@ -1,9 +1,12 @@
 //! Loads and plans a revision: blocking work, one at a time, with what it remembers from the last.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use render::load::{LoadMemo, is_readable, load_with};
+use render::model::Approval;
 use render::plan::{Memo, Reports, Snapshot, plan};
+use render::tree::SourceEntry;
 use render::{Fleet, Previous, Published, Revision};
 
 use super::engine::Planned;
@@ -20,6 +23,7 @@ pub(super) struct Planner {
 struct Memos {
     load: LoadMemo,
     plan: Memo,
+    gates: BTreeMap<Revision, Approval>,
 }
 
 impl Planner {
@@ -39,6 +43,7 @@ impl Planner {
         revision: &Revision,
         base: Option<Revision>,
         previous: Arc<Published>,
+        accepted: Option<&Revision>,
         now: i64,
     ) -> Result<Planned, SourceError> {
         // A memo that was left in the middle of a panic only costs speed.
@@ -46,6 +51,7 @@ impl Planner {
         let memos = &mut *memos;
         let (fleet, mut findings) = load_revision(&self.source, revision, &mut memos.load)?;
         let fleet = Arc::new(fleet);
+        let gate = self.gate(&mut memos.gates, &fleet, &previous, accepted)?;
         let snapshot = Snapshot {
             revision: revision.clone(),
             fleet: Arc::clone(&fleet),
@@ -63,9 +69,65 @@ impl Planner {
             plan,
             findings,
             base,
+            gate,
         })
     }
 }
+
+impl Planner {
+    /// The gate is read from the revisions accepted before, so that no commit switches off its own: from the
+    /// one that `rendered` was made from, and from the newest that was planned. After a restart nobody knows
+    /// the latter, and the parent of this revision stands for it. A first run has only itself.
+    fn gate(
+        &self,
+        known: &mut BTreeMap<Revision, Approval>,
+        fleet: &Fleet,
+        previous: &Published,
+        accepted: Option<&Revision>,
+    ) -> Result<Approval, SourceError> {
+        let rendered = previous.record.as_ref().map(|record| record.source.clone());
+        let own = fleet.spec.approval;
+        if rendered.is_none() && accepted.is_none() {
+            return Ok(own);
+        }
+        let newest = accepted
+            .cloned()
+            .or_else(|| self.source.resolve(&format!("{}^1", fleet.revision)).ok());
+        let mut gates = BTreeMap::from([(fleet.revision.clone(), own)]);
+        let mut gate = Approval::None;
+        for revision in rendered.into_iter().chain(newest) {
+            let found = match known.get(&revision).or(gates.get(&revision)) {
+                Some(found) => *found,
+                None => approval_at(&self.source, &revision)?,
+            };
+            gates.insert(revision, found);
+            if found == Approval::Required {
+                gate = Approval::Required;
+            }
+        }
+        *known = gates;
+        Ok(gate)
+    }
+}
+
+/// What a revision says of approval. Only files that can hold a Fleet are read.
+fn approval_at(source: &Source, revision: &Revision) -> Result<Approval, SourceError> {
+    let mut tree = source.tree(revision)?;
+    tree.files.retain(|_, entry| match entry {
+        SourceEntry::File(file) => file.bytes.windows(KIND.len()).any(|window| window == KIND),
+        _ => false,
+    });
+    let memo = &mut LoadMemo::default();
+    let (fleet, _) = load_with(&tree, &Previous::default(), memo);
+    if fleet.unreadable.is_empty() {
+        return Ok(fleet.spec.approval);
+    }
+    let previous = source.previous(&tree, &fleet.unreadable, &is_readable)?;
+    Ok(load_with(&tree, &previous, memo).0.spec.approval)
+}
+
+/// What a file that declares a Fleet has in it, in YAML and in JSON.
+const KIND: &[u8] = b"Fleet";
 
 /// Loads a revision; files that cannot be read are looked up in the history, and it is loaded again.
 pub fn load_revision(
@@ -80,4 +142,77 @@ pub fn load_revision(
     }
     let previous = source.previous(&tree, &loaded.0.unreadable, &is_readable)?;
     Ok(load_with(&tree, &previous, memo))
+}
+
+#[cfg(test)]
+mod tests {
+    use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
+
+    use super::*;
+    use crate::hub::repository::fixture::Fixture;
+
+    fn fleet(approval: &str) -> String {
+        format!(
+            "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Fleet\nmetadata: {{name: fleet}}\nspec: {{approval: {approval}}}\n"
+        )
+    }
+
+    fn commit(fixture: &Fixture, approval: &str) -> Revision {
+        fixture.write("fleet.yaml", fleet(approval));
+        Revision::parse(fixture.commit(approval)).expect("git prints a commit")
+    }
+
+    fn published(source: Option<&Revision>) -> Arc<Published> {
+        let record = source.map(|source| ReleaseRecord {
+            cause: Cause::SourceCommit,
+            source: source.clone(),
+            sequence: None,
+            rendered: None,
+            render_version: RENDER_VERSION,
+        });
+        Arc::new(Published {
+            record,
+            ..Published::default()
+        })
+    }
+
+    #[track_caller]
+    fn check(planner: &Planner, rendered: Option<&Revision>, accepted: Option<&Revision>, now: &Revision) -> Approval {
+        let planned = planner.plan(now, None, published(rendered), accepted, 0);
+        planned.expect("the repository is readable").gate
+    }
+
+    #[test]
+    fn approval_is_gits_and_no_commit_switches_off_its_own_gate() {
+        let fixture = Fixture::new();
+        let on = commit(&fixture, "required");
+        let off = commit(&fixture, "none");
+        let later = commit(&fixture, "none # later");
+        let planner = || Planner::new(Arc::new(Source::open(fixture.path(), "main").expect("it opens")));
+        assert_eq!(
+            check(&planner(), None, None, &on),
+            Approval::Required,
+            "a first run has only itself"
+        );
+        assert_eq!(check(&planner(), Some(&on), Some(&on), &off), Approval::Required);
+        assert_eq!(
+            check(&planner(), Some(&on), None, &off),
+            Approval::Required,
+            "also after a restart"
+        );
+        assert_eq!(
+            check(&planner(), Some(&off), Some(&off), &later),
+            Approval::None,
+            "what was merged counts"
+        );
+        // Nothing of the gated commit was rendered yet: its word stands all the same.
+        let again = commit(&fixture, "required");
+        let next = commit(&fixture, "none");
+        assert_eq!(check(&planner(), Some(&off), Some(&again), &next), Approval::Required);
+        assert_eq!(
+            check(&planner(), Some(&off), None, &next),
+            Approval::Required,
+            "also after a restart"
+        );
+    }
 }

@@ -255,15 +255,18 @@ impl Hub {
                 revision,
                 base,
                 previous,
+                accepted,
             } => {
                 let planner = Arc::clone(&self.planner);
-                self.answer(move || match planner.plan(&revision, base, previous, seconds()) {
-                    Ok(planned) => Event::Planned(Box::new(planned)),
-                    Err(error) => Event::PlanFailed {
-                        revision,
-                        message: chain(&error),
+                self.answer(
+                    move || match planner.plan(&revision, base, previous, accepted.as_ref(), seconds()) {
+                        Ok(planned) => Event::Planned(Box::new(planned)),
+                        Err(error) => Event::PlanFailed {
+                            revision,
+                            message: chain(&error),
+                        },
                     },
-                });
+                );
             }
             Effect::Write(write) => {
                 let keeper = Arc::clone(&self.keeper);

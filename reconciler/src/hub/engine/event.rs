@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use render::describe::Description;
+use render::model::Approval;
 use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision};
 
 use super::state::StateCommit;
@@ -27,6 +28,11 @@ pub enum Event {
     },
     /// `rendered` stands at this commit now.
     RenderedWritten(StateCommit),
+    /// A proposal stands on this branch now; `None` where the base says all of it already.
+    Proposed {
+        /// Its full name.
+        branch: Option<String>,
+    },
     /// `released` stands at this commit now.
     ReleasedWritten(StateCommit),
     /// A ref was not where the write expected it, or the repository could not be written.
@@ -130,6 +136,8 @@ pub struct Planned {
     pub findings: Vec<Finding>,
     /// The commit of `rendered` it was planned on.
     pub base: Option<Revision>,
+    /// Whether a person has to merge it, as the revisions accepted before say.
+    pub gate: Approval,
 }
 
 /// Something to do. Safe to do twice.
@@ -147,6 +155,8 @@ pub enum Effect {
         base: Option<Revision>,
         /// What is published now.
         previous: Arc<Published>,
+        /// The newest revision that was planned before, which has a say in the gate.
+        accepted: Option<Revision>,
     },
     /// Write to the state repository.
     Write(Write),
@@ -168,6 +178,15 @@ pub enum Write {
         /// What it says.
         next: Published,
         /// Contents that are not in the parent.
+        contents: BTreeMap<Digest, Arc<Description>>,
+    },
+    /// A proposal to become the next commit of `rendered`, for a person to merge.
+    Proposal {
+        /// The commit of `rendered` it stands on.
+        base: Revision,
+        /// What it says.
+        next: Published,
+        /// Contents that are not in the base.
         contents: BTreeMap<Digest, Arc<Description>>,
     },
     /// A new commit of `released`.

@@ -13,12 +13,14 @@ mod event;
 mod recovery;
 mod state;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use render::model::Approval;
 use render::plan::deltas;
 use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, release};
-use render::{Published, Revision};
+use render::{Plan, Published, Revision};
 
 pub use event::{Effect, Event, Head, Planned, Relation, StateHead, StateRefs, Write};
 pub use recovery::Recovery;
@@ -42,6 +44,10 @@ pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
                 state.planned = Some((revision, Some(commit.commit.clone())));
             }
             state.rendered = Some(commit);
+        }
+        Event::Proposed { branch } => {
+            state.writing = false;
+            state.proposed = branch;
         }
         Event::ReleasedWritten(commit) => {
             state.writing = false;
@@ -111,6 +117,7 @@ fn plan_due(state: &mut State) -> Option<Effect> {
         revision,
         base,
         previous: state.previous(),
+        accepted: state.accepted.clone(),
     })
 }
 
@@ -128,23 +135,66 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     state.accepted = Some(revision.clone());
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
     state.recovery = recovery::recovery(state);
-    let first = base.is_none();
-    if state.recovery.is_none() && (first || !deltas(&state.previous().units, &planned.plan.units).is_empty()) {
-        let next = Published {
-            record: Some(record(&revision)),
-            units: planned.plan.units,
-        };
+    let changes = !deltas(&state.previous().units, &planned.plan.units).is_empty();
+    state.proposed = state.proposed.take().filter(|_| changes);
+    if state.recovery.is_none() && (base.is_none() || changes) {
         state.writing = true;
-        state.rendering = Some(revision);
-        effects.push(Effect::Write(Write::Rendered {
-            parent: base,
-            next,
-            contents: planned.plan.contents,
-        }));
+        effects.push(Effect::Write(decision(
+            state,
+            revision,
+            base,
+            planned.plan,
+            planned.gate,
+        )));
         return effects;
     }
     effects.extend(next(state, now));
     effects
+}
+
+/// How a plan is written: to `rendered`, or as a proposal where a person has to merge it.
+fn decision(state: &mut State, revision: Revision, base: Option<Revision>, plan: Plan, gate: Approval) -> Write {
+    let record = record(&revision);
+    let (units, contents) = (plan.units, plan.contents);
+    match (gate, base) {
+        (Approval::None, parent) => {
+            state.rendering = Some(revision);
+            Write::Rendered {
+                parent,
+                next: Published {
+                    record: Some(record),
+                    units,
+                },
+                contents,
+            }
+        }
+        (Approval::Required, Some(base)) => {
+            let record = ReleaseRecord {
+                cause: Cause::MergedProposal,
+                ..record
+            };
+            Write::Proposal {
+                base,
+                next: Published {
+                    record: Some(record),
+                    units,
+                },
+                contents,
+            }
+        }
+        // There is nothing yet that a proposal could stand on: what was released, or nothing at all.
+        (Approval::Required, None) => {
+            let units = state.previous().units.clone();
+            Write::Rendered {
+                parent: None,
+                next: Published {
+                    record: Some(record),
+                    units,
+                },
+                contents: BTreeMap::new(),
+            }
+        }
+    }
 }
 
 fn record(source: &Revision) -> ReleaseRecord {

@@ -24,6 +24,8 @@ pub struct State {
     pub rendered: Option<StateCommit>,
     /// `released`, as last written or seen.
     pub released: Option<StateCommit>,
+    /// The branch of a decision that waits for a person to merge it.
+    pub proposed: Option<String>,
     /// Why the state refs could not be read.
     pub state_unreadable: Option<String>,
     /// The newest time a state ref had to be put back.

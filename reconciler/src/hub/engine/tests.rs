@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use render::model::{Cluster, FleetSpec, SyncMode};
+use render::model::{Approval, Cluster, FleetSpec, SyncMode};
 use render::published::{Placement, UnitPlacement, Variant};
 use render::{ClusterName, Digest, Fleet, Plan, UnitKey, VariantName};
 
@@ -74,6 +74,8 @@ struct World {
     known: BTreeMap<Revision, StateCommit>,
     sent: Vec<(ClusterName, u64)>,
     disconnected: Vec<ClusterName>,
+    proposal: Option<Published>,
+    gate: Approval,
     plans: usize,
     commits: u32,
 }
@@ -88,6 +90,8 @@ impl World {
             known: BTreeMap::new(),
             sent: Vec::new(),
             disconnected: Vec::new(),
+            proposal: None,
+            gate: Approval::None,
             plans: 0,
             commits: 0,
         }
@@ -159,6 +163,7 @@ impl World {
                     plan,
                     findings: Vec::new(),
                     base,
+                    gate: self.gate,
                 })))
             }
             Effect::Write(write) => Some(self.write(write)),
@@ -182,6 +187,12 @@ impl World {
                 let commit = self.commit(next, self.rendered.clone());
                 self.rendered = Some(commit.clone());
                 Event::RenderedWritten(commit)
+            }
+            Write::Proposal { base, next, .. } if Some(&base) == at(&self.rendered).as_ref() => {
+                self.proposal = Some(next);
+                Event::Proposed {
+                    branch: Some("flotilla/proposed/0123".to_owned()),
+                }
             }
             Write::Released { parent, next } if parent == at(&self.released) => {
                 let commit = self.commit(next, self.released.clone());
@@ -479,6 +490,56 @@ fn a_rendered_that_a_person_moved_forward_is_released() {
     assert_eq!(
         world.released.as_ref().map(|commit| &commit.published.units),
         Some(&units('1', "merged", &["a", "b"]))
+    );
+}
+
+#[test]
+fn a_gated_decision_is_proposed_and_released_only_when_a_person_merged_it() {
+    let mut world = settled();
+    world.gate = Approval::Required;
+    let (rendered, released) = (world.rendered.clone(), world.released.clone());
+    world.push('2', &["a", "b"], "two");
+    let commit = |commit: &Option<StateCommit>| commit.as_ref().map(|commit| commit.commit.clone());
+    assert_eq!(
+        commit(&world.rendered),
+        commit(&rendered),
+        "the hub does not move rendered"
+    );
+    assert_eq!(commit(&world.released), commit(&released), "and releases nothing");
+    assert!(world.state.proposed.is_some());
+    let proposal = world.proposal.take().expect("it was proposed");
+    world.rendered = Some(world.commit(proposal, rendered));
+    world.look();
+    assert_eq!(world.sequence(), Some(2));
+    assert_eq!(
+        world.released.as_ref().map(|commit| &commit.published.units),
+        Some(&units('2', "two", &["a", "b"]))
+    );
+    assert_eq!(world.state.proposed, None);
+}
+
+#[test]
+fn a_first_run_under_approval_delivers_nothing_before_a_merge() {
+    let mut world = World::new();
+    world.gate = Approval::Required;
+    world.look();
+    world.push('1', &["a"], "one");
+    world.report("a", None);
+    assert!(
+        world
+            .rendered
+            .as_ref()
+            .is_some_and(|commit| commit.published.units.is_empty())
+    );
+    assert!(
+        world
+            .released
+            .as_ref()
+            .is_none_or(|commit| commit.published.units.is_empty())
+    );
+    assert_eq!(
+        world.proposal.as_ref().map(|proposal| &proposal.units),
+        Some(&units('1', "one", &["a"]))
     );
 }
 

@@ -9,12 +9,17 @@ fn a_fleet_says_how_it_wants_to_be_treated() {
     let text = "apiVersion: fleet.flotilla.dev/v1alpha1
 kind: Fleet
 metadata: {name: fleet}
-spec: {approval: required, render: {mode: objects}, plaintextSecrets: refuse}
+spec: {approval: required, render: {mode: commits}, plaintextSecrets: refuse}
 ";
     let (fleet, findings) = loaded(&[("fleet.yaml", text)]);
     assert!(findings.is_empty(), "{findings:#?}");
     assert_eq!(fleet.spec.plaintext_secrets(), PlaintextSecrets::Refuse);
     assert_eq!(fleet.spec.approval, crate::model::Approval::Required);
+    let unsupported = text.replace("commits", "objects");
+    check(
+        &[("fleet.yaml", &unsupported)],
+        &["fleet.yaml:4 Error Unsupported spec.render.mode"],
+    );
     let wrong = text.replace("required", "maybe").replace("mode", "modes");
     check(
         &[("fleet.yaml", &wrong)],
