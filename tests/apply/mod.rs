@@ -1,6 +1,7 @@
 //! The applier against real API servers: what it applies, what it never touches, what it removes.
 
 mod delivery;
+mod faults;
 mod first;
 mod health;
 mod one_per_cluster;

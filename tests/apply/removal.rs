@@ -37,7 +37,7 @@ fn absent(cluster: &ControlPlane, namespace: &str, resource: &str) -> Result<(),
 }
 
 #[test]
-fn nothing_is_removed_without_every_part_of_the_proof() {
+fn prune_needs_proof() {
     let cluster = cluster("proof");
     let mut applier = Applier::start(&cluster, "proof");
     let names = ["recreated", "unmanaged", "disabled", "policy", "plain"];
