@@ -119,7 +119,9 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
     let (source, repository) = open(&options).await?;
     let keeper = Arc::new(Keeper::new(repository));
     let registry = Arc::new(Registry::default());
-    let state: SharedState = Arc::new(RwLock::new(State::with_new_lineage(options.new_lineage)));
+    let mut state = State::with_new_lineage(options.new_lineage);
+    state.branch = options.branch.clone();
+    let state: SharedState = Arc::new(RwLock::new(state));
     let (events, heard) = mpsc::channel(EVENTS_MAX);
     let dispatch = Arc::new(Dispatch::default());
     let sessions = Sessions {

@@ -28,6 +28,7 @@ pub use state::{ClusterState, Condition, State, StateCommit};
 
 /// Takes in one event. `now` is in seconds since 1970.
 pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
+    state.version += 1;
     match event {
         Event::SourceSeen(head) => state.source = Some(head),
         Event::StateSeen(refs) => return state_seen(state, refs, now),

@@ -10,8 +10,12 @@ use super::recovery::Recovery;
 use crate::wire::{Envelope, EnvelopeUnit, Report, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct State {
+    /// Counts the events that were heard, so that a reader knows cheaply whether to look again.
+    pub version: u64,
+    /// The branch that source is; for people only.
+    pub branch: String,
     /// Where source stands; `None` before the first look.
     pub source: Option<Head>,
     /// The newest revision that was planned: only its descendants are followed.
@@ -65,7 +69,7 @@ pub struct ClusterState {
     /// Its session, while it stands.
     pub epoch: Option<u64>,
     /// What it said last.
-    pub report: Option<Report>,
+    pub report: Option<Arc<Report>>,
 }
 
 /// One thing that is so, in kstatus' form.
@@ -229,7 +233,7 @@ impl State {
 
     pub(super) fn reported(&mut self, report: Report) {
         if let Some(known) = self.clusters.get_mut(&report.cluster) {
-            known.report = Some(report);
+            known.report = Some(Arc::new(report));
         }
     }
 
