@@ -103,6 +103,11 @@ impl State {
             .is_some_and(|fleet| fleet.clusters.contains_key(cluster))
     }
 
+    /// Whether source and both state refs were looked at since this hub runs.
+    pub fn has_looked(&self) -> bool {
+        self.state_seen && self.source.is_some()
+    }
+
     /// The source commit whose descendants are followed: the newest that was planned, else the one that
     /// the published decisions were made on.
     pub fn accepted_or_published(&self) -> Option<Revision> {

@@ -1,0 +1,149 @@
+//! A cluster: whether it is there, what it holds, and how its units fare.
+
+use render::ClusterName;
+use serde::Serialize;
+
+use super::condition::{Condition, summary};
+use super::evidence::{REFUSED, TROUBLE, not_reported};
+use super::index::Observation;
+use super::ladder::OFFLINE;
+use crate::wire::Report;
+
+/// A cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterView {
+    /// `Ready`, `Reconciling` or `Stalled` while they are true, then what they are made of.
+    pub conditions: Vec<Condition>,
+    /// Whether it is there.
+    pub session: Session,
+    /// The sequence it took last.
+    pub held_sequence: Option<u64>,
+    /// The sequence and reason of a newer envelope that it refused.
+    pub refused: Option<(u64, String)>,
+    /// As its API server says.
+    pub kubernetes_version: Option<String>,
+    /// Units it has or has to leave, and how many of them are ready.
+    pub units: (usize, usize),
+}
+
+/// Whether a cluster is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Session {
+    /// Its tunnel stands, or its applier at the hub runs.
+    Connected,
+    /// It said something before, and is away.
+    Disconnected,
+    /// Nothing was heard of it since this hub runs.
+    NeverSeen,
+}
+
+impl Session {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Connected, Self::Disconnected, Self::NeverSeen];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connected => "Connected",
+            Self::Disconnected => "Disconnected",
+            Self::NeverSeen => "NeverSeen",
+        }
+    }
+}
+
+impl Observation<'_> {
+    /// Whether a cluster is there.
+    pub fn session(&self, cluster: &ClusterName) -> Session {
+        match (self.is_connected(cluster), self.report(cluster)) {
+            (true, _) => Session::Connected,
+            (false, Some(_)) => Session::Disconnected,
+            (false, None) => Session::NeverSeen,
+        }
+    }
+
+    /// How a cluster fares.
+    pub fn cluster(&self, cluster: &ClusterName) -> ClusterView {
+        let (session, report) = (self.session(cluster), self.report(cluster));
+        let (units, all, ready) = self.units_ready(cluster);
+        let (delivered, applier) = (self.delivered(cluster, report), applier(session, report));
+        // Away is not broken: `Connected` is False then, and `Ready` is not known.
+        let (connected, presence) = match session {
+            Session::Connected => {
+                let connected = Condition::yes("Connected", "SessionStands", "the cluster is connected");
+                (connected.clone(), connected)
+            }
+            away => {
+                let message = not_reported("Connected", false, away == Session::Disconnected).message;
+                (Condition::no("Connected", away.as_str(), message.clone()), Condition::unknown("Connected", OFFLINE, message))
+            }
+        };
+        let parts = [&presence, &delivered, &applier, &units];
+        let mut conditions = summary(parts.into_iter(), |condition| condition.reason == REFUSED);
+        conditions.extend([connected, delivered, applier, units]);
+        ClusterView {
+            conditions,
+            session,
+            held_sequence: report.and_then(|report| Some(report.held.as_ref()?.sequence)),
+            refused: report
+                .and_then(|report| report.refused.as_ref())
+                .map(|(sequence, refusal)| (*sequence, refusal.to_string())),
+            kubernetes_version: report.and_then(|report| report.kubernetes_version.clone()),
+            units: (all, ready),
+        }
+    }
+
+    /// Whether the cluster holds what it is told. Lists are compared: an unchanged one is not sent again, so
+    /// that a lower sequence may be as new.
+    fn delivered(&self, cluster: &ClusterName, report: Option<&Report>) -> Condition {
+        let kind = "Delivered";
+        if let Some((sequence, refusal)) = report.and_then(|report| report.refused.as_ref()) {
+            return Condition::no(kind, REFUSED, format!("sequence {sequence}: {refusal}"));
+        }
+        if self.is_recovering() {
+            return Condition::unknown(kind, "Recovering", "nothing is delivered while the hub recovers");
+        }
+        let Some(envelope) = self.state.envelope(cluster) else {
+            return Condition::unknown(kind, "NotReleasedYet", "nothing was released yet");
+        };
+        match report.and_then(|report| report.held.as_ref()) {
+            Some(held) if held.list == envelope.list && held.lineage == envelope.lineage => {
+                Condition::yes(kind, "Held", format!("it holds what sequence {} says", envelope.sequence))
+            }
+            _ if !self.is_connected(cluster) => not_reported(kind, false, report.is_some()),
+            Some(held) => {
+                let message = format!("it holds sequence {} and is told {}", held.sequence, envelope.sequence);
+                Condition::unknown(kind, "NotTakenYet", message)
+            }
+            None => Condition::unknown(kind, "NotTakenYet", format!("it is told sequence {}", envelope.sequence)),
+        }
+    }
+
+    fn units_ready(&self, cluster: &ClusterName) -> (Condition, usize, usize) {
+        let units = self.clusters.get(cluster).into_iter().flatten();
+        let ready: Vec<_> = units
+            .filter_map(|unit| Some((*unit, self.placement(unit, cluster).summary.into_iter().next()?)))
+            .collect();
+        let (all, count) = (ready.len(), ready.iter().filter(|(_, ready)| ready.is_true()).count());
+        let kind = "UnitsReady";
+        let open = ready.iter().filter(|(_, ready)| !ready.is_true());
+        let condition = match open.min_by_key(|(_, ready)| (!ready.is_false(), ready.reason == OFFLINE)) {
+            None => Condition::yes(kind, "UnitsReady", format!("{count} of {all} units are ready")),
+            Some((unit, ready)) => Condition {
+                kind,
+                message: format!("{count} of {all} units are ready; {unit}: {}", ready.message),
+                ..ready.clone()
+            },
+        };
+        (condition, all, count)
+    }
+}
+
+fn applier(session: Session, report: Option<&Report>) -> Condition {
+    let kind = "ApplierWorks";
+    match report {
+        _ if session != Session::Connected => not_reported(kind, false, report.is_some()),
+        None => not_reported(kind, true, false),
+        Some(report) if !report.trouble.is_empty() => Condition::no(kind, TROUBLE, report.trouble.clone()),
+        Some(_) => Condition::yes(kind, "Works", "its applier works"),
+    }
+}

@@ -1,0 +1,141 @@
+//! The two rungs that only the cluster itself can speak for, from what it reported.
+
+use render::{ClusterName, Finding, UnitKey};
+use serde::Serialize;
+
+use super::condition::Condition;
+use super::index::Observation;
+use super::ladder::{OFFLINE, Rung};
+use crate::wire::{Health, ObjectResult, ObjectState, UnitReport, UnitState};
+
+/// The API server refused objects; the applier tries again.
+pub(super) const APPLY_FAILED: &str = "ApplyFailed";
+
+/// The applier as a whole cannot work.
+pub(super) const TROUBLE: &str = "ApplierInTrouble";
+
+/// The cluster did not believe what it was told.
+pub(super) const REFUSED: &str = "EnvelopeRefused";
+
+/// An object that is not as it should be, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WorstObject {
+    /// Where.
+    pub cluster: ClusterName,
+    /// What became of it.
+    #[serde(flatten)]
+    pub result: ObjectResult,
+}
+
+/// The objects of a report that are not as they should be.
+pub(super) fn worst(cluster: &ClusterName, report: &UnitReport) -> Vec<WorstObject> {
+    let bad = |result: &&ObjectResult| result.state != ObjectState::Applied || result.health != Health::Current;
+    let named = |result: &ObjectResult| WorstObject { cluster: cluster.clone(), result: result.clone() };
+    report.worst.iter().filter(bad).map(named).collect()
+}
+
+/// A finding in one line, place first.
+pub(super) fn place(finding: &Finding) -> String {
+    match (finding.file.as_str(), finding.line) {
+        ("", _) => finding.message.clone(),
+        (file, 0) => format!("{file}: {}", finding.message),
+        (file, line) => format!("{file}:{line}: {}", finding.message),
+    }
+}
+
+/// Some objects could not be applied. Which of them counts most: somebody else's field is a person's
+/// matter, and more than what is tried again.
+pub(super) fn failed(kind: &'static str, report: &UnitReport) -> Condition {
+    let of = |state: ObjectState| report.worst.iter().find(|result| result.state == state);
+    let first = of(ObjectState::Conflict).or_else(|| of(ObjectState::Unsupported)).or_else(|| of(ObjectState::Failed));
+    let reason = match first.map(|result| result.state) {
+        Some(ObjectState::Conflict) => "FieldConflict",
+        Some(ObjectState::Unsupported) => "KindNotDelivered",
+        _ => APPLY_FAILED,
+    };
+    let counts = report.counts;
+    let mut message = format!("{} of {} objects could not be applied", counts.failed, counts.objects);
+    if let Some(result) = first {
+        message = format!("{message}; {}: {}", object(result), result.message);
+    }
+    Condition::no(kind, reason, message)
+}
+
+/// `Kind namespace/name`.
+fn object(result: &ObjectResult) -> String {
+    let key = &result.object;
+    if key.namespace.is_empty() {
+        format!("{} {}", key.kind, key.name)
+    } else {
+        format!("{} {}/{}", key.kind, key.namespace, key.name)
+    }
+}
+
+impl Observation<'_> {
+    pub(super) fn applied(&self, unit: &UnitKey, cluster: &ClusterName) -> Condition {
+        let kind = Rung::Applied.as_str();
+        let connected = self.is_connected(cluster);
+        let report = self.report(cluster);
+        if let Some(report) = report.filter(|report| connected && !report.trouble.is_empty()) {
+            return Condition::no(kind, TROUBLE, report.trouble.clone());
+        }
+        let Some(result) = self.result_of_released(unit, cluster) else {
+            return match report.and_then(|report| report.refused.as_ref()) {
+                Some((_, refusal)) => Condition::no(kind, REFUSED, refusal.to_string()),
+                None => not_reported(kind, connected, report.is_some()),
+            };
+        };
+        let counts = result.counts;
+        match result.state {
+            UnitState::Applied => Condition::yes(kind, "Applied", format!("{} objects are applied", counts.objects)),
+            UnitState::Failed => failed(kind, result),
+            _ if !connected => not_reported(kind, connected, true),
+            UnitState::Waiting => Condition::unknown(kind, "Waiting", "its content has not arrived yet"),
+            UnitState::Removing => Condition::unknown(kind, "Removing", "it was being removed when the cluster said so"),
+            UnitState::Applying => {
+                let message = format!("{} of {} objects are applied", counts.applied, counts.objects);
+                Condition::unknown(kind, "Applying", message)
+            }
+        }
+    }
+
+    pub(super) fn healthy(&self, unit: &UnitKey, cluster: &ClusterName) -> Condition {
+        let kind = Rung::Healthy.as_str();
+        if !self.is_connected(cluster) {
+            return not_reported(kind, false, self.report(cluster).is_some());
+        }
+        let Some(result) = self.result_of_released(unit, cluster) else {
+            return not_reported(kind, true, self.report(cluster).is_some());
+        };
+        let counts = result.counts;
+        let message = format!("{} of {} objects are as they should be", counts.current, counts.objects);
+        match result.health {
+            Health::Current => Condition::yes(kind, "HealthCheckSucceeded", message),
+            Health::InProgress => Condition::unknown(kind, "Progressing", message),
+            Health::Unknown => Condition::unknown(kind, "NotLookedAtYet", message),
+            Health::Terminating => Condition::unknown(kind, "Terminating", message),
+            Health::Failed => {
+                let bad = result.worst.iter().find(|result| result.health == Health::Failed);
+                let named = bad.map(|result| format!("; {}: {}", object(result), result.message));
+                Condition::no(kind, "HealthCheckFailed", message + &named.unwrap_or_default())
+            }
+        }
+    }
+
+    /// What the cluster said of exactly the content that it is told to have. An older content's result
+    /// says nothing about the newer one.
+    fn result_of_released(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&UnitReport> {
+        let (placement, variant) = self.released(unit, cluster)?;
+        let held = self.report(cluster)?.held.as_ref()?.units.get(unit)?;
+        let same = held.digest == variant.digest && held.replicas == placement.replicas;
+        self.unit_report(unit, cluster).filter(|result| same && result.digest == Some(variant.digest))
+    }
+}
+
+pub(super) fn not_reported(kind: &'static str, connected: bool, said_before: bool) -> Condition {
+    match (connected, said_before) {
+        (true, _) => Condition::unknown(kind, "NotReportedYet", "the cluster has not said yet what came of it"),
+        (false, true) => Condition::unknown(kind, OFFLINE, "the cluster is not connected and keeps what it has"),
+        (false, false) => Condition::unknown(kind, OFFLINE, "the cluster was not connected yet"),
+    }
+}

@@ -1,0 +1,197 @@
+//! The ladder of one unit on one cluster: how far a push has come there, and what it waits for.
+
+use render::{ClusterName, UnitKey};
+
+use super::condition::{Condition, summary};
+use super::evidence;
+use super::index::Observation;
+use crate::wire::{Counts, UnitState};
+
+/// Why nothing is known of a cluster's own rungs: it is not connected. Its own word, since a cluster that
+/// is away is not a broken one.
+pub(super) const OFFLINE: &str = "Offline";
+
+/// The rungs, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rung {
+    /// The source branch can be read and followed.
+    SourceVerified,
+    /// Scheduling gave the unit to the cluster.
+    Scheduled,
+    /// The newest content could be made for the cluster.
+    Rendered,
+    /// A person merged it, where the fleet wants that.
+    Approved,
+    /// The cluster is told so.
+    Released,
+    /// Every object was applied.
+    Applied,
+    /// Every object is as it should be.
+    Healthy,
+}
+
+/// Every rung's condition, lowest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ladder(pub [Condition; 7]);
+
+/// One unit on one cluster.
+#[derive(Clone, Debug)]
+pub struct PlacementView {
+    /// How far it has come.
+    pub ladder: Ladder,
+    /// `Ready`, and `Reconciling` or `Stalled` while they are true.
+    pub summary: Vec<Condition>,
+    /// As the cluster said last; nothing where it said nothing.
+    pub counts: Counts,
+    /// The worst few objects.
+    pub worst: Vec<evidence::WorstObject>,
+    /// Whether the cluster is away, so that what it said last may be old.
+    pub offline: bool,
+    /// Whether the unit left this cluster's delivery.
+    pub leaving: bool,
+}
+
+impl Rung {
+    /// All of them, lowest first.
+    pub const ALL: [Self; 7] = [
+        Self::SourceVerified,
+        Self::Scheduled,
+        Self::Rendered,
+        Self::Approved,
+        Self::Released,
+        Self::Applied,
+        Self::Healthy,
+    ];
+
+    /// Its name as a condition type.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SourceVerified => "SourceVerified",
+            Self::Scheduled => "Scheduled",
+            Self::Rendered => "Rendered",
+            Self::Approved => "Approved",
+            Self::Released => "Released",
+            Self::Applied => "Applied",
+            Self::Healthy => "Healthy",
+        }
+    }
+}
+
+impl Ladder {
+    /// A rung's condition.
+    pub fn rung(&self, rung: Rung) -> &Condition {
+        &self.0[rung as usize]
+    }
+
+    /// The rungs that `Ready` is about. A source that cannot be followed changes nothing anywhere, so it is
+    /// the Fleet that is not ready then, and no unit.
+    pub(super) fn own(&self) -> impl Iterator<Item = &Condition> + Clone {
+        self.0.iter().skip(1)
+    }
+
+    pub(super) fn summary(&self) -> Vec<Condition> {
+        summary(self.own(), is_stalled)
+    }
+}
+
+/// Whether a rung that does not hold stays so until a person changes something: a commit, or an object in
+/// the cluster. What the API server refuses is tried again.
+fn is_stalled(rung: &Condition) -> bool {
+    let tried_again = [evidence::APPLY_FAILED, evidence::TROUBLE, "NotReleasedYet"];
+    !tried_again.contains(&rung.reason.as_str())
+}
+
+impl Observation<'_> {
+    /// How a unit fares on a cluster.
+    pub fn placement(&self, unit: &UnitKey, cluster: &ClusterName) -> PlacementView {
+        let leaving = self.rendered(unit, cluster).is_none();
+        let ladder = if leaving { self.leaving_ladder(unit, cluster) } else { self.ladder(unit, cluster) };
+        let report = self.unit_report(unit, cluster);
+        PlacementView {
+            summary: ladder.summary(),
+            ladder,
+            counts: report.map(|report| report.counts).unwrap_or_default(),
+            worst: report.map(|report| evidence::worst(cluster, report)).unwrap_or_default(),
+            offline: !self.is_connected(cluster),
+            leaving,
+        }
+    }
+
+    fn ladder(&self, unit: &UnitKey, cluster: &ClusterName) -> Ladder {
+        Ladder([
+            self.source.clone(),
+            self.scheduled(unit, cluster),
+            self.rendered_rung(unit, cluster),
+            self.approved(),
+            self.released_rung(unit, cluster),
+            self.applied(unit, cluster),
+            self.healthy(unit, cluster),
+        ])
+    }
+
+    fn scheduled(&self, unit: &UnitKey, cluster: &ClusterName) -> Condition {
+        let kind = Rung::Scheduled.as_str();
+        let reasons = self.rendered(unit, cluster).map(|(placement, _)| placement.reasons.join("; "));
+        let message = reasons.filter(|reasons| !reasons.is_empty());
+        Condition::yes(kind, "Placed", message.unwrap_or_else(|| format!("placed on {cluster}")))
+    }
+
+    fn rendered_rung(&self, unit: &UnitKey, cluster: &ClusterName) -> Condition {
+        let kind = Rung::Rendered.as_str();
+        if let Some(error) = self.error(unit, Some(cluster)) {
+            return Condition::no(kind, &error.reason, format!("{}; the last good content is kept", evidence::place(error)));
+        }
+        let Some((placement, variant)) = self.rendered(unit, cluster) else {
+            return Condition::unknown(kind, "NotRenderedYet", "not rendered yet");
+        };
+        let since = super::short_revision(&self.state.branch, &variant.revision);
+        Condition::yes(kind, "Rendered", format!("variant {} since {since}", placement.variant))
+    }
+
+    pub(super) fn approved(&self) -> Condition {
+        use render::published::Cause;
+        let kind = Rung::Approved.as_str();
+        let record = self.state.rendered.as_ref().and_then(|rendered| rendered.published.record.as_ref());
+        match record.map(|record| record.cause) {
+            Some(Cause::SourceCommit) => Condition::yes(kind, "NotRequired", "the fleet asks for no approval"),
+            Some(Cause::MergedProposal) => Condition::yes(kind, "Merged", "the proposal was merged"),
+            None => Condition::unknown(kind, "NotRenderedYet", "nothing was rendered yet"),
+        }
+    }
+
+    fn released_rung(&self, unit: &UnitKey, cluster: &ClusterName) -> Condition {
+        let kind = Rung::Released.as_str();
+        if self.is_recovering() {
+            return Condition::unknown(kind, "Recovering", "nothing is released while the hub recovers");
+        }
+        let (Some((wanted, variant)), Some((told, released))) =
+            (self.rendered(unit, cluster), self.released(unit, cluster))
+        else {
+            return Condition::unknown(kind, "NotReleasedYet", format!("{cluster} is not told yet"));
+        };
+        if variant.digest == released.digest && wanted.replicas == told.replicas {
+            return Condition::yes(kind, "Released", format!("{cluster} is told so"));
+        }
+        let older = super::short_revision(&self.state.branch, &released.revision);
+        Condition::unknown(kind, "HeldBack", format!("{cluster} is still told what was rendered from {older}"))
+    }
+
+    /// A unit that left the delivery: all that counts is whether its objects are gone.
+    fn leaving_ladder(&self, unit: &UnitKey, cluster: &ClusterName) -> Ladder {
+        let left = |rung: Rung| Condition::yes(rung.as_str(), "Removed", "it has left the delivery");
+        let kind = Rung::Applied.as_str();
+        let removing = match self.unit_report(unit, cluster) {
+            None => Condition::unknown(kind, "Removing", "its removal is not reported yet"),
+            Some(_) if !self.is_connected(cluster) => Condition::unknown(kind, OFFLINE, "it is removed when the cluster is back"),
+            Some(report) if report.state == UnitState::Failed => evidence::failed(kind, report),
+            Some(report) => Condition::unknown(kind, "Removing", format!("{} objects are being removed", report.counts.removing)),
+        };
+        let told = match self.released(unit, cluster) {
+            None => left(Rung::Released),
+            Some(_) => Condition::unknown(Rung::Released.as_str(), "NotReleasedYet", format!("{cluster} is not told yet")),
+        };
+        let healthy = Condition::unknown(Rung::Healthy.as_str(), "Removing", "it is being removed");
+        let [scheduled, rendered] = [Rung::Scheduled, Rung::Rendered].map(left);
+        Ladder([self.source.clone(), scheduled, rendered, self.approved(), told, removing, healthy])
+    }
+}

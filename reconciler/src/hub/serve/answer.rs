@@ -1,0 +1,100 @@
+//! Answers: JSON, and Kubernetes' Status for whatever is not to be had.
+
+use axum::body::Body;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+
+/// What is not to be had, in Kubernetes' words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    code: StatusCode,
+    reason: &'static str,
+    message: String,
+}
+
+impl Refused {
+    /// There is no such object, kind or path.
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// The verb would write.
+    pub(super) fn method_not_allowed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// A parameter that cannot be read.
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// A form that we do not write.
+    pub(super) fn not_acceptable() -> Self {
+        let message = "this API writes application/json only, as objects, Table or PartialObjectMetadata";
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// A caller that came under another name than this machine's.
+    pub(super) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
+    /// What changed since that version is not known any more.
+    pub(super) fn expired() -> Self {
+        Self::new(StatusCode::GONE, "Expired", "too old resource version: list again")
+    }
+
+    /// Too many at once.
+    pub(super) fn too_many(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
+    }
+
+    /// The hub is not ready to say.
+    pub(super) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
+    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into() }
+    }
+
+    /// Kubernetes' Status.
+    pub(super) fn status(&self) -> Value {
+        json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code.as_u16(),
+        })
+    }
+}
+
+impl From<Refused> for Response<Body> {
+    fn from(refused: Refused) -> Self {
+        let mut response = json_answer(&refused.status());
+        *response.status_mut() = refused.code;
+        if refused.code == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        if refused.code == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// A value as JSON.
+pub(super) fn json_answer(value: &Value) -> Response<Body> {
+    typed("application/json", value.to_string())
+}
+
+/// A text of this content type.
+pub(super) fn typed(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}

@@ -1,0 +1,79 @@
+//! The one object of kind Fleet.
+
+use std::collections::BTreeMap;
+
+use render::Revision;
+use serde_json::{Map, Value, json};
+
+use super::super::object::{Object, plain};
+use super::{of, or_dash, ready_cells};
+use crate::hub::observe::{FleetView, Observation, Session, short_revision, shown_revision};
+
+/// Its name.
+const NAME: &str = "fleet";
+
+pub(super) fn object(observation: &Observation<'_>) -> Object {
+    let state = observation.state;
+    let view = observation.fleet();
+    let declared = state.fleet.as_ref();
+    Object {
+        namespace: String::new(),
+        name: NAME.to_owned(),
+        labels: BTreeMap::new(),
+        declared_in: String::new(),
+        spec: declared.map(|fleet| plain(&fleet.spec)).unwrap_or_else(|| json!({})),
+        status: status(observation, &view),
+        cells: cells(&state.branch, &view),
+        conditions: view.conditions,
+    }
+}
+
+fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value> {
+    let branch = &observation.state.branch;
+    let mut status = Map::new();
+    let mut put = |field: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            status.insert(field.to_owned(), value);
+        }
+    };
+    let shown = |revision: &Option<Revision>| revision.as_ref().map(|revision| json!(shown_revision(branch, revision)));
+    put("source", shown(&view.source));
+    put("accepted", shown(&view.accepted));
+    // Commits of the hub's own refs, on no branch of the source.
+    put("rendered", view.rendered.as_ref().map(|commit| json!(shown_revision("", commit))));
+    put("released", view.released.as_ref().map(|commit| json!(shown_revision("", commit))));
+    put("sequence", view.sequence.map(|sequence| json!(sequence)));
+    put("recovering", observation.is_recovering().then_some(json!(true)));
+    let clusters = view.clusters.iter().map(|(session, count)| (session.as_str().to_owned(), json!(count)));
+    put("clusters", Some(Value::Object(clusters.map(|(name, count)| (lower_first(&name), count)).collect())));
+    put("units", Some(plain(view.units)));
+    put("findings", Some(plain(view.findings)));
+    status
+}
+
+/// A field's name from a word: `NeverSeen` → `neverSeen`.
+fn lower_first(word: &str) -> String {
+    let mut chars = word.chars();
+    let first = chars.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(chars).collect()
+}
+
+fn cells(branch: &str, view: &FleetView) -> Vec<Value> {
+    let (ready, message) = ready_cells(&view.conditions);
+    let count = |wanted: Session| {
+        view.clusters.iter().find(|(session, _)| *session == wanted).map_or(0, |(_, count)| *count)
+    };
+    let clusters = view.clusters.iter().map(|(_, count)| count).sum();
+    let short = |commit: &Option<Revision>| or_dash(commit.as_ref().map(|commit| short_revision("", commit)));
+    vec![
+        ready,
+        or_dash(view.accepted.as_ref().map(|revision| short_revision(branch, revision))),
+        json!(view.sequence.unwrap_or_default()),
+        of(count(Session::Connected), clusters),
+        of(view.units.ready, view.units.total),
+        json!(view.findings.errors),
+        short(&view.rendered),
+        short(&view.released),
+        message,
+    ]
+}

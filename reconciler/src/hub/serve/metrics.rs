@@ -1,0 +1,82 @@
+//! `/metrics`: numbers about the fleet, made from the state at each scrape. Label values are words of our
+//! own enums, never names of clusters or units, so that their number is fixed.
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::hub::engine::State;
+use crate::hub::observe::Observation;
+
+/// The content type of what [`text`] gives.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InState {
+    state: Word,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfSeverity {
+    severity: Word,
+}
+
+/// A word of one of our enums.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Word(&'static str);
+
+impl EncodeLabelValue for Word {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        EncodeLabelValue::encode(&self.0, encoder)
+    }
+}
+
+/// All metrics as text.
+pub(super) fn text(state: &State) -> Result<String, std::fmt::Error> {
+    let observation = Observation::new(state);
+    let view = observation.fleet();
+    let mut registry = Registry::with_prefix("flotilla");
+    let clusters = family(&mut registry, "clusters", "Registered clusters by whether they are connected");
+    for (session, clusters_there) in &view.clusters {
+        clusters.get_or_create(&InState { state: Word(session.as_str()) }).set(number(*clusters_there));
+    }
+    let units = family(&mut registry, "units", "Units by whether they are ready");
+    let counts = view.units;
+    for (word, count) in [("Ready", counts.ready), ("NotReady", counts.not_ready), ("Unknown", counts.unknown)] {
+        units.get_or_create(&InState { state: Word(word) }).set(number(count));
+    }
+    let findings = family(&mut registry, "findings", "Findings of the accepted revision by severity");
+    let counts = view.findings;
+    for (word, count) in [("Error", counts.errors), ("Warning", counts.warnings), ("Info", counts.infos)] {
+        findings.get_or_create(&OfSeverity { severity: Word(word) }).set(number(count));
+    }
+    let sequence = i64::try_from(view.sequence.unwrap_or_default()).unwrap_or(i64::MAX);
+    gauge(&mut registry, "released_sequence", "Sequence of the newest release", sequence);
+    let followed = i64::from(observation.is_source_followed());
+    gauge(&mut registry, "source_followed", "1 while the source branch can be read and followed", followed);
+    let recovering = i64::from(observation.is_recovering());
+    gauge(&mut registry, "recovering", "1 while the hub holds still until it knows what clusters hold", recovering);
+    let mut out = String::new();
+    encode(&mut out, &registry)?;
+    Ok(out)
+}
+
+fn family<Label>(registry: &mut Registry, name: &str, help: &str) -> Family<Label, Gauge>
+where
+    Label: EncodeLabelSet + Clone + std::hash::Hash + Eq + std::fmt::Debug + Send + Sync + 'static,
+{
+    let family = Family::<Label, Gauge>::default();
+    registry.register(name, help, family.clone());
+    family
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {
+    let gauge: Gauge = Gauge::default();
+    gauge.set(value);
+    registry.register(name, help, gauge);
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,27 @@
+//! Serve: what the hub knows, as a read-only Kubernetes API on loopback or a unix socket.
+//!
+//! In: requests of `kubectl`, `flotilla get` and scrapers. Out: discovery, lists, tables and watches of
+//! our own kinds, health and metrics, all made from [`super::observe`] when somebody asks. No verb
+//! writes: the fleet is changed by `git push`. Objects have no creation time, and conditions no transition
+//! time, since the hub stores nothing that it observes. Callers from outside, their identity and their
+//! rights are deliberately not here; so are other clusters' objects.
+
+mod accept;
+mod answer;
+mod discovery;
+mod kinds;
+mod listen;
+mod metrics;
+mod object;
+mod query;
+mod resource;
+mod router;
+mod shelf;
+mod store;
+mod table;
+mod watch;
+
+pub use listen::{Bound, Listen, ServeError, bind, run};
+
+#[cfg(test)]
+mod tests;

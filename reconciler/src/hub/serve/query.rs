@@ -1,0 +1,217 @@
+//! The parameters of a list or watch, as Kubernetes spells them.
+
+use std::time::Duration;
+
+use render::selector::{LabelSelector, Operator, Requirement};
+
+use super::answer::Refused;
+use super::object::Object;
+
+/// Characters of a selector; a person's are below a hundred.
+const SELECTOR_CHARS_MAX: usize = 4_096;
+
+/// How long a watch lasts when it does not say; clients start the next one.
+const WATCH_DEFAULT: Duration = Duration::from_secs(1_800);
+
+/// A watch is never longer, whatever it asks for.
+pub(super) const WATCH_MAX: Duration = Duration::from_secs(3_600);
+
+/// What a list or watch asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Query {
+    pub(super) labels: LabelSelector,
+    pub(super) name: Option<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) watch: bool,
+    pub(super) resource_version: String,
+    pub(super) limit: Option<usize>,
+    /// Where the page before ended.
+    pub(super) after: Option<(String, String)>,
+    pub(super) bookmarks: bool,
+    pub(super) initial_events: bool,
+    pub(super) timeout: Option<Duration>,
+    pub(super) rows: Rows,
+}
+
+/// What a table's row carries beside its cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// The object's metadata.
+    #[default]
+    Metadata,
+    /// Nothing.
+    None,
+    /// The whole object.
+    Object,
+}
+
+impl Query {
+    /// Reads decoded pairs. Parameters that change nothing here are let be.
+    pub(super) fn parse(pairs: &[(String, String)]) -> Result<Self, Refused> {
+        let mut query = Self::default();
+        for (key, value) in pairs {
+            match key.as_str() {
+                "labelSelector" => query.labels = label_selector(value)?,
+                "fieldSelector" => query.fields(value)?,
+                "watch" => query.watch = flag(value),
+                "resourceVersion" => query.resource_version.clone_from(value),
+                "limit" => query.limit = number(key, value)?.filter(|limit| *limit > 0),
+                "continue" => query.after = read_continue(value)?,
+                "allowWatchBookmarks" => query.bookmarks = flag(value),
+                "sendInitialEvents" => query.initial_events = flag(value),
+                "timeoutSeconds" => {
+                    query.timeout = number(key, value)?.map(|seconds| Duration::from_secs(seconds as u64));
+                }
+                "includeObject" => {
+                    query.rows = match value.as_str() {
+                        "None" => Rows::None,
+                        "Object" => Rows::Object,
+                        _ => Rows::Metadata,
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(query)
+    }
+
+    /// Whether it asks for this object.
+    pub(super) fn selects(&self, object: &Object) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        is(&self.name, &object.name) && is(&self.namespace, &object.namespace) && self.labels.matches(&object.labels)
+    }
+
+    /// How long a watch may last.
+    pub(super) fn watch_timeout(&self) -> Duration {
+        self.timeout.unwrap_or(WATCH_DEFAULT).min(WATCH_MAX)
+    }
+
+    fn fields(&mut self, text: &str) -> Result<(), Refused> {
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let known = part.split_once('=').map(|(key, value)| (key, value.trim_start_matches('=')));
+            match known {
+                Some(("metadata.name", value)) => self.name = Some(value.to_owned()),
+                Some(("metadata.namespace", value)) => self.namespace = Some(value.to_owned()),
+                _ => {
+                    let message = format!("field selector {part:?}: only metadata.name= and metadata.namespace= are known");
+                    return Err(Refused::bad_request(message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The token of the page after this object.
+pub(super) fn write_continue(object: &Object) -> String {
+    format!("{}/{}", object.namespace, object.name)
+}
+
+fn read_continue(text: &str) -> Result<Option<(String, String)>, Refused> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let parts = text.split_once('/').ok_or_else(|| Refused::bad_request("continue is not a token of this API"))?;
+    Ok(Some((parts.0.to_owned(), parts.1.to_owned())))
+}
+
+fn flag(value: &str) -> bool {
+    matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+fn number(key: &str, value: &str) -> Result<Option<usize>, Refused> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let number = value.parse().map_err(|_| Refused::bad_request(format!("{key} {value:?} is not a number")))?;
+    Ok(Some(number))
+}
+
+/// `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+fn label_selector(text: &str) -> Result<LabelSelector, Refused> {
+    if text.len() > SELECTOR_CHARS_MAX {
+        return Err(Refused::bad_request("the label selector is too long"));
+    }
+    let parts = outside_parentheses(text).into_iter().map(str::trim).filter(|part| !part.is_empty());
+    let match_expressions = parts.map(requirement).collect::<Result<_, _>>()?;
+    Ok(LabelSelector { match_expressions, ..LabelSelector::default() })
+}
+
+fn outside_parentheses(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    text.split(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+    .collect()
+}
+
+fn requirement(part: &str) -> Result<Requirement, Refused> {
+    let one = |key: &str, operator, value: &str| (key.trim().to_owned(), operator, vec![value.trim().to_owned()]);
+    let (key, operator, values) = if let Some((key, value)) = part.split_once("!=") {
+        one(key, Operator::NotIn, value)
+    } else if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
+        one(key, Operator::In, value)
+    } else if let Some((key, operator, list)) = set_based(part) {
+        let list = list.split(',').map(|value| value.trim().to_owned()).collect();
+        (key.to_owned(), operator, list)
+    } else if let Some(key) = part.strip_prefix('!') {
+        (key.trim().to_owned(), Operator::DoesNotExist, Vec::new())
+    } else {
+        (part.to_owned(), Operator::Exists, Vec::new())
+    };
+    if key.is_empty() || key.contains(|c: char| c.is_whitespace() || "()=!".contains(c)) {
+        return Err(Refused::bad_request(format!("label selector {part:?} cannot be read")));
+    }
+    Ok(Requirement { key, operator, values })
+}
+
+/// `key in (a,b)` or `key notin (a,b)`.
+fn set_based(part: &str) -> Option<(&str, Operator, &str)> {
+    let (key, rest) = part.split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    let (operator, list) = match rest.strip_prefix("notin") {
+        Some(list) => (Operator::NotIn, list),
+        None => (Operator::In, rest.strip_prefix("in")?),
+    };
+    let list = list.trim().strip_prefix('(')?.strip_suffix(')')?;
+    Some((key, operator, list))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(selector: &str, labels: &[(&str, &str)], expected: bool) {
+        let labels: BTreeMap<_, _> = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let read = label_selector(selector).expect("a selector");
+        assert_eq!(read.matches(&labels), expected, "{selector} on {labels:?}");
+    }
+
+    #[test]
+    fn label_selectors_mean_what_kubectl_means() {
+        check("", &[], true);
+        check("env=prod", &[("env", "prod")], true);
+        check("env==prod,tier=web", &[("env", "prod")], false);
+        check("env!=prod", &[], true);
+        check("env in (prod, test),tier", &[("env", "test"), ("tier", "")], true);
+        check("env notin (prod,test)", &[("env", "test")], false);
+        check("!env", &[("env", "test")], false);
+    }
+
+    #[test]
+    fn a_selector_that_cannot_be_read_is_refused() {
+        for selector in ["env in prod", "=a", "a b", "(", "a in (b"] {
+            assert!(label_selector(selector).is_err(), "{selector}");
+        }
+        let pairs = [("fieldSelector".to_owned(), "status.phase=Running".to_owned())];
+        assert!(Query::parse(&pairs).is_err(), "a field that is not indexed is not silently ignored");
+    }
+}

@@ -1,0 +1,163 @@
+//! The kinds that are served, with their names and columns. One list of like things.
+
+/// Our group.
+pub(super) const GROUP: &str = "fleet.flotilla.dev";
+
+/// Its version.
+pub(super) const VERSION: &str = "v1alpha1";
+
+/// A kind that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Resource {
+    /// One object: the fleet as a whole.
+    Fleets,
+    /// Registered clusters.
+    ManagedClusters,
+    /// Units.
+    Subscriptions,
+    /// One unit on one cluster.
+    Placements,
+    /// One variant of a unit.
+    Descriptions,
+    /// What is wrong in the repository.
+    Findings,
+}
+
+/// How a kind is called.
+pub(super) struct Names {
+    pub(super) plural: &'static str,
+    pub(super) singular: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) short: &'static [&'static str],
+    pub(super) namespaced: bool,
+}
+
+/// A column of a table.
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) type_name: &'static str,
+    /// 0: always shown; 1: with `-o wide`.
+    pub(super) priority: i32,
+    pub(super) description: &'static str,
+}
+
+const fn text(name: &'static str, description: &'static str) -> Column {
+    Column { name, type_name: "string", priority: 0, description }
+}
+
+const fn number(name: &'static str, description: &'static str) -> Column {
+    Column { name, type_name: "integer", priority: 0, description }
+}
+
+const fn wide(column: Column) -> Column {
+    Column { priority: 1, ..column }
+}
+
+const READY: Column = text("Ready", "Whether all of it is as it should be; Unknown while something is under way.");
+const MESSAGE: Column = wide(text("Message", "Why it is ready or not."));
+
+impl Resource {
+    /// All of them.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Fleets,
+        Self::ManagedClusters,
+        Self::Subscriptions,
+        Self::Placements,
+        Self::Descriptions,
+        Self::Findings,
+    ];
+
+    /// The resource that a path names.
+    pub(super) fn from_plural(plural: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|resource| resource.names().plural == plural)
+    }
+
+    /// How it is called.
+    pub(super) fn names(self) -> Names {
+        let names = |plural, singular, kind, short, namespaced| Names { plural, singular, kind, short, namespaced };
+        match self {
+            Self::Fleets => names("fleets", "fleet", "Fleet", &[], false),
+            Self::ManagedClusters => {
+                names("managedclusters", "managedcluster", "ManagedCluster", &["mcls", "cluster", "clusters"], true)
+            }
+            Self::Subscriptions => names("subscriptions", "subscription", "Subscription", &["sub", "subs"], true),
+            Self::Placements => names("placements", "placement", "Placement", &["place"], true),
+            Self::Descriptions => names("descriptions", "description", "Description", &["desc"], true),
+            Self::Findings => names("findings", "finding", "Finding", &[], false),
+        }
+    }
+
+    /// Its columns after the name.
+    pub(super) fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Fleets => FLEET,
+            Self::ManagedClusters => MANAGED_CLUSTER,
+            Self::Subscriptions => SUBSCRIPTION,
+            Self::Placements => PLACEMENT,
+            Self::Descriptions => DESCRIPTION,
+            Self::Findings => FINDING,
+        }
+    }
+}
+
+const FLEET: &[Column] = &[
+    READY,
+    text("Revision", "The newest source revision that was planned."),
+    number("Sequence", "How often something was released."),
+    text("Clusters", "Clusters that are connected, of all."),
+    text("Units", "Units that are ready, of all."),
+    number("Errors", "Findings that hold something back."),
+    wide(text("Rendered", "The commit of the rendered ref.")),
+    wide(text("Released", "The commit of the released ref.")),
+    MESSAGE,
+];
+
+const MANAGED_CLUSTER: &[Column] = &[
+    READY,
+    text("Session", "Connected, Disconnected, or NeverSeen since this hub runs."),
+    text("Version", "The version of its API server."),
+    number("Sequence", "The sequence it took last; an unchanged list is not sent again."),
+    text("Units", "Units that are ready there, of all."),
+    wide(text("Sync", "Who applies: Dual and Pull the agent, Push the hub.")),
+    wide(text("Cluster-ID", "The id in its file.")),
+    MESSAGE,
+];
+
+const SUBSCRIPTION: &[Column] = &[
+    READY,
+    text("Revision", "The source revision it was made from."),
+    text("Clusters", "Clusters where it is ready, of all."),
+    wide(number("Pending", "Clusters where it is under way.")),
+    wide(number("Failed", "Clusters where something is wrong.")),
+    wide(number("Offline", "Clusters that are away.")),
+    wide(number("Objects", "Objects that its feeds select.")),
+    MESSAGE,
+];
+
+const PLACEMENT: &[Column] = &[
+    READY,
+    text("Cluster", "Where it is placed."),
+    text("Variant", "Which variant it gets."),
+    text("Revision", "The source revision since which the variant is as it is."),
+    text("Waits-For", "The lowest rung of the ladder that is not reached."),
+    wide(text("Objects", "Objects that are as they should be, of all.")),
+    MESSAGE,
+];
+
+const DESCRIPTION: &[Column] = &[
+    text("Digest", "Names its content."),
+    text("Revision", "The source revision since which it is as it is."),
+    number("Clusters", "Clusters that get it."),
+    wide(text("Overrides", "What made it differ from the Base.")),
+];
+
+const FINDING: &[Column] = &[
+    text("Severity", "Error holds something back; Warning and Info do not."),
+    text("Reason", "A word for tools."),
+    text("Place", "File and line."),
+    text("Message", "What is wrong."),
+    wide(text("Field", "The field in the file.")),
+    wide(text("Unit", "The unit that is held.")),
+    wide(text("Cluster", "The cluster it is about.")),
+    wide(text("Hint", "What to do about it.")),
+];

@@ -1,0 +1,243 @@
+//! Paths and verbs: what is asked for, and by whom it is answered.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::get;
+use http::{HeaderMap, Method, Uri, header};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::accept::{Form, form};
+use super::answer::{Refused, json_answer, typed};
+use super::query::{Query, write_continue};
+use super::resource::{GROUP, Resource, VERSION};
+use super::store::Store;
+use super::table::Shape;
+use super::watch::Watch;
+use super::{discovery, metrics};
+
+/// Watches at once: pedia, a few people and their scripts. Each costs a connection and a list of pointers.
+const WATCHES_MAX: usize = 64;
+
+/// How long one answer may take to be made; a watch's first byte counts.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What every answer needs.
+#[derive(Clone)]
+pub(super) struct Context {
+    store: Arc<Store>,
+    watches: Arc<Semaphore>,
+    shutdown: CancellationToken,
+    /// Whether callers must have come under a name of this machine.
+    local_names: bool,
+}
+
+impl Context {
+    /// `local_names`: whether callers come through TCP, where a web page may send a browser.
+    pub(super) fn new(store: Arc<Store>, local_names: bool, shutdown: CancellationToken) -> Self {
+        Self { store, watches: Arc::new(Semaphore::new(WATCHES_MAX)), shutdown, local_names }
+    }
+}
+
+/// Every path.
+pub(super) fn router(context: Context) -> Router {
+    let group = format!("/apis/{GROUP}");
+    let version = format!("{group}/{VERSION}");
+    Router::new()
+        .route("/healthz", get(healthy))
+        .route("/livez", get(healthy))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(scrape))
+        .route("/version", get(async || json_answer(&discovery::version())))
+        .route("/api", get(async |headers: HeaderMap| roots(&headers, discovery::core_versions, discovery::aggregated_core)))
+        .route("/api/v1", get(async || json_answer(&discovery::core_resources())))
+        .route("/apis", get(async |headers: HeaderMap| roots(&headers, discovery::groups, discovery::aggregated)))
+        .route(&group, get(async || json_answer(&discovery::group())))
+        .route(&version, get(async || json_answer(&discovery::resources())))
+        .route(&format!("{version}/{{resource}}"), get(list))
+        .route(&format!("{version}/{{resource}}/{{name}}"), get(one))
+        .route(&format!("{version}/namespaces/{{namespace}}/{{resource}}"), get(list_namespace))
+        .route(&format!("{version}/namespaces/{{namespace}}/{{resource}}/{{name}}"), get(one_of_namespace))
+        .fallback(async || Response::from(Refused::not_found("the server could not find the requested resource")))
+        .layer(middleware::from_fn_with_state(context.clone(), door))
+        .with_state(context)
+}
+
+/// What holds for every request: it reads, it came under a name of this machine, and it has an end.
+async fn door(State(context): State<Context>, request: Request, next: Next) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let path = request.uri().path().to_owned();
+        return refuse_write(&context, &path).await.into();
+    }
+    if context.local_names && !came_under_a_local_name(request.headers(), request.uri()) {
+        return Refused::forbidden("this API answers to localhost and loopback addresses only").into();
+    }
+    match tokio::time::timeout(ANSWER_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Refused::unavailable("the answer took too long").into(),
+    }
+}
+
+/// A web page can make a browser send requests here under the page's own name, and would then read what
+/// comes back; a browser cannot lie about that name.
+fn came_under_a_local_name(headers: &HeaderMap, uri: &Uri) -> bool {
+    let header = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let Some(authority) = uri.authority().map(|authority| authority.as_str()).or(header) else { return true };
+    let Ok(authority) = authority.parse::<http::uri::Authority>() else { return false };
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A writer is told where writing happens, and for an object that is declared somewhere, where that is.
+async fn refuse_write(context: &Context, path: &str) -> Refused {
+    let mut message = "this API is read-only: change the fleet with a commit and `git push`".to_owned();
+    let parts: Vec<_> = path.split('/').collect();
+    let named = match parts.as_slice() {
+        [_, "apis", _, _, "namespaces", namespace, plural, name] => Some((*plural, *namespace, *name)),
+        [_, "apis", _, _, plural, name] => Some((*plural, "", *name)),
+        _ => None,
+    };
+    if let Some((plural, namespace, name)) = named
+        && let Some(resource) = Resource::from_plural(plural)
+        && let Some(item) = context.store.shelf(resource).await.items.get(&(namespace.to_owned(), name.to_owned()))
+        && !item.object.declared_in.is_empty()
+    {
+        message = format!("{message}; {name} is declared in {}", item.object.declared_in);
+    }
+    Refused::method_not_allowed(message)
+}
+
+async fn healthy() -> Response {
+    typed("text/plain; charset=utf-8", "ok")
+}
+
+/// Ready once source and the state refs were looked at: before that, an empty list would be a lie.
+async fn ready(State(context): State<Context>) -> Response {
+    if context.store.snapshot().has_looked() {
+        healthy().await
+    } else {
+        Refused::unavailable("source and the state refs were not looked at yet").into()
+    }
+}
+
+async fn scrape(State(context): State<Context>) -> Response {
+    let state = context.store.snapshot();
+    match tokio::task::spawn_blocking(move || metrics::text(&state)).await {
+        Ok(Ok(text)) => typed(metrics::CONTENT_TYPE, text),
+        Ok(Err(_)) | Err(_) => Refused::unavailable("the metrics could not be written").into(),
+    }
+}
+
+fn roots(headers: &HeaderMap, plain: fn() -> Value, aggregated: fn() -> Value) -> Response {
+    match form(headers, true) {
+        Some(Form::Discovery) => {
+            let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+            typed(content_type, aggregated().to_string())
+        }
+        Some(_) => json_answer(&plain()),
+        None => Refused::not_acceptable().into(),
+    }
+}
+
+async fn list(context: State<Context>, Path(resource): Path<String>, headers: HeaderMap, uri: Uri) -> Response {
+    answered(listed(&context, None, &resource, &headers, &uri).await)
+}
+
+async fn list_namespace(
+    context: State<Context>,
+    Path((namespace, resource)): Path<(String, String)>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    answered(listed(&context, Some(namespace), &resource, &headers, &uri).await)
+}
+
+async fn one(context: State<Context>, Path(names): Path<(String, String)>, headers: HeaderMap, uri: Uri) -> Response {
+    answered(got(&context, "", (&names.0, &names.1), &headers, &uri).await)
+}
+
+async fn one_of_namespace(
+    context: State<Context>,
+    Path((namespace, resource, name)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    answered(got(&context, &namespace, (&resource, &name), &headers, &uri).await)
+}
+
+fn answered(outcome: Result<Response, Refused>) -> Response {
+    outcome.unwrap_or_else(Response::from)
+}
+
+fn asked(plural: &str, headers: &HeaderMap, uri: &Uri) -> Result<(Shape, Query), Refused> {
+    let unknown = || Refused::not_found(format!("the server could not find the requested resource {plural:?}"));
+    let resource = Resource::from_plural(plural).ok_or_else(unknown)?;
+    let form = form(headers, false).ok_or_else(Refused::not_acceptable)?;
+    let query = Query::parse(&pairs(uri)?)?;
+    Ok((Shape { resource, form, rows: query.rows }, query))
+}
+
+fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Refused> {
+    let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
+    pairs.map(|pairs| pairs.0).map_err(|error| Refused::bad_request(error.to_string()))
+}
+
+async fn listed(
+    context: &Context,
+    namespace: Option<String>,
+    plural: &str,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Response, Refused> {
+    let (shape, mut query) = asked(plural, headers, uri)?;
+    if namespace.is_some() {
+        if !shape.resource.names().namespaced {
+            return Err(Refused::not_found(format!("{plural} are not in namespaces")));
+        }
+        query.namespace = namespace;
+    }
+    if query.watch {
+        return watched(context, shape, query);
+    }
+    let shelf = context.store.shelf(shape.resource).await;
+    let after = |key: &(String, String)| query.after.as_ref().is_none_or(|after| key > after);
+    let selected = shelf.items.iter().filter(|(key, item)| after(key) && query.selects(&item.object));
+    let mut items: Vec<_> = selected.map(|(_, item)| Arc::clone(item)).collect();
+    let mut metadata = json!({ "resourceVersion": shelf.version.to_string() });
+    if let Some(limit) = query.limit.filter(|limit| *limit < items.len()) {
+        metadata["remainingItemCount"] = json!(items.len() - limit);
+        items.truncate(limit);
+        metadata["continue"] = json!(items.last().map(|last| write_continue(&last.object)));
+    }
+    Ok(json_answer(&shape.list(metadata, &items)))
+}
+
+fn watched(context: &Context, shape: Shape, query: Query) -> Result<Response, Refused> {
+    let permit = Arc::clone(&context.watches).try_acquire_owned();
+    let permit = permit.map_err(|_| Refused::too_many(format!("{WATCHES_MAX} watches run already")))?;
+    let (store, shutdown) = (Arc::clone(&context.store), context.shutdown.clone());
+    let watch = Watch { store, shape, query, shutdown, _permit: permit };
+    Ok(typed("application/json", Body::from_stream(watch.events())))
+}
+
+async fn got(
+    context: &Context,
+    namespace: &str,
+    (plural, name): (&str, &str),
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Response, Refused> {
+    let (shape, _) = asked(plural, headers, uri)?;
+    let shelf = context.store.shelf(shape.resource).await;
+    let item = shelf.items.get(&(namespace.to_owned(), name.to_owned()));
+    let missing = || Refused::not_found(format!("{plural}.{GROUP} {name:?} not found"));
+    Ok(json_answer(&shape.one(item.ok_or_else(missing)?)))
+}

@@ -1,0 +1,80 @@
+//! The shelves of all kinds, looked at again when somebody asks and something may have changed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::kinds;
+use super::resource::Resource;
+use super::shelf::Shelf;
+use crate::hub::SharedState;
+use crate::hub::engine::State;
+use crate::hub::observe::Observation;
+
+/// A kind is looked at again after this many times the time that its last look took: answering never
+/// takes more than a fifth of one core, however fast reports come in.
+const REST_FACTOR: u32 = 4;
+
+/// All shelves.
+pub(super) struct Store {
+    state: SharedState,
+    shelves: [Mutex<Looked>; Resource::ALL.len()],
+    version: AtomicU64,
+}
+
+/// A shelf, and when it was looked at.
+struct Looked {
+    shelf: Arc<Shelf>,
+    /// The state's version at the look.
+    state: Option<u64>,
+    next: Instant,
+}
+
+impl Store {
+    pub(super) fn new(state: SharedState) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start = u64::try_from(since_1970.as_millis()).unwrap_or_default();
+        let empty = |_| {
+            let shelf = Arc::new(Shelf::new(start));
+            Mutex::new(Looked { shelf, state: None, next: Instant::now() })
+        };
+        Self { state, shelves: Resource::ALL.map(empty), version: AtomicU64::new(start) }
+    }
+
+    /// The objects of a kind, as new as they may be.
+    pub(super) async fn shelf(self: &Arc<Self>, resource: Resource) -> Arc<Shelf> {
+        let mut looked = self.shelves[resource as usize].lock().await;
+        let now = Instant::now();
+        if looked.state == Some(self.state_version()) || now < looked.next {
+            return Arc::clone(&looked.shelf);
+        }
+        let (store, before) = (Arc::clone(self), Arc::clone(&looked.shelf));
+        let look = tokio::task::spawn_blocking(move || {
+            let state = store.snapshot();
+            let objects = kinds::objects(resource, &Observation::new(&state));
+            let version = store.version.fetch_add(1, Ordering::Relaxed) + 1;
+            (state.version, before.next(objects, version))
+        });
+        // A look that panicked leaves the shelf as it was; the panic itself is on stderr.
+        if let Ok((state, shelf)) = look.await {
+            let cost = now.elapsed();
+            *looked = Looked { shelf, state: Some(state), next: now + cost * REST_FACTOR };
+        }
+        Arc::clone(&looked.shelf)
+    }
+
+    /// A copy of the state: its large parts are shared, so that nothing is computed under the lock.
+    pub(super) fn snapshot(&self) -> State {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn state_version(&self) -> u64 {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).version
+    }
+}
+
+/// How often a watch asks for its shelf. A person sees no difference below this.
+pub(super) const WATCH_POLL: Duration = Duration::from_millis(200);

@@ -1,0 +1,119 @@
+//! Objects in the form that was asked for: as they are, as metadata, or as rows of a table.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::accept::Form;
+use super::query::Rows;
+use super::resource::{Column, GROUP, Resource, VERSION};
+use super::shelf::Item;
+
+/// How objects are to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) resource: Resource,
+    pub(super) form: Form,
+    pub(super) rows: Rows,
+}
+
+impl Shape {
+    /// One object.
+    pub(super) fn one(&self, item: &Arc<Item>) -> Value {
+        match self.form {
+            Form::Table => self.table(json!({ "resourceVersion": item.version.to_string() }), &[Arc::clone(item)]),
+            Form::Metadata => self.metadata(item),
+            Form::Plain | Form::Discovery => self.whole(item),
+        }
+    }
+
+    /// A list. `metadata` is the list's own.
+    pub(super) fn list(&self, metadata: Value, items: &[Arc<Item>]) -> Value {
+        let (api_version, kind, form): (String, String, fn(&Self, &Arc<Item>) -> Value) = match self.form {
+            Form::Table => return self.table(metadata, items),
+            Form::Metadata => {
+                ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned(), |shape, item| shape.metadata(item))
+            }
+            Form::Plain | Form::Discovery => {
+                (format!("{GROUP}/{VERSION}"), format!("{}List", self.resource.names().kind), |shape, item| shape.whole(item))
+            }
+        };
+        let items: Vec<_> = items.iter().map(|item| form(self, item)).collect();
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items })
+    }
+
+    /// An object of which only the version is told.
+    pub(super) fn bookmark(&self, version: u64, initial_events_end: bool) -> Value {
+        let mut metadata = json!({ "resourceVersion": version.to_string() });
+        if initial_events_end {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        match self.form {
+            Form::Table => {
+                let object = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata });
+                let rows = [json!({ "cells": [], "object": object })];
+                self.with_rows(json!({ "resourceVersion": version.to_string() }), &rows)
+            }
+            Form::Metadata => {
+                json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata })
+            }
+            Form::Plain | Form::Discovery => json!({
+                "apiVersion": format!("{GROUP}/{VERSION}"),
+                "kind": self.resource.names().kind,
+                "metadata": metadata,
+            }),
+        }
+    }
+
+    fn whole(&self, item: &Item) -> Value {
+        item.object.whole(self.resource, item.version, item.generation)
+    }
+
+    fn metadata(&self, item: &Item) -> Value {
+        json!({
+            "apiVersion": "meta.k8s.io/v1",
+            "kind": "PartialObjectMetadata",
+            "metadata": item.object.metadata(self.resource, item.version, item.generation),
+        })
+    }
+
+    fn table(&self, metadata: Value, items: &[Arc<Item>]) -> Value {
+        let rows: Vec<_> = items.iter().map(|item| self.row(item)).collect();
+        self.with_rows(metadata, &rows)
+    }
+
+    fn with_rows(&self, metadata: Value, rows: &[Value]) -> Value {
+        let name = json!({
+            "name": "Name", "type": "string", "format": "name", "priority": 0,
+            "description": "The object's name.",
+        });
+        let columns: Vec<_> = std::iter::once(name).chain(self.resource.columns().iter().map(column)).collect();
+        json!({
+            "apiVersion": "meta.k8s.io/v1",
+            "kind": "Table",
+            "metadata": metadata,
+            "columnDefinitions": columns,
+            "rows": rows,
+        })
+    }
+
+    fn row(&self, item: &Item) -> Value {
+        let cells: Vec<_> =
+            std::iter::once(json!(item.object.name)).chain(item.object.cells.iter().cloned()).collect();
+        match self.rows {
+            Rows::None => json!({ "cells": cells }),
+            Rows::Metadata => json!({ "cells": cells, "object": self.metadata(item) }),
+            Rows::Object => json!({ "cells": cells, "object": self.whole(item) }),
+        }
+    }
+}
+
+fn column(column: &Column) -> Value {
+    json!({
+        "name": column.name,
+        "type": column.type_name,
+        "format": "",
+        "priority": column.priority,
+        "description": column.description,
+    })
+}
