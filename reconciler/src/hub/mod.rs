@@ -2,7 +2,7 @@
 //!
 //! [`source`] sees a moved ref, `planner` plans it, [`publish`] writes what was decided, and each cluster is
 //! told through its tunnel, or by an applier here where it has no agent. What clusters say comes back
-//! through `observe`. Every decision is [`engine`]'s, as a plain function; the rest carries.
+//! through [`observe`]. Every decision is [`engine`]'s, as a plain function; the rest carries.
 
 mod clusters;
 mod direct;
@@ -11,6 +11,7 @@ pub mod engine;
 mod gateway;
 pub mod git;
 mod keeper;
+pub mod observe;
 mod planner;
 pub mod publish;
 mod registry;

@@ -74,7 +74,10 @@ impl Observation<'_> {
             }
             away => {
                 let message = not_reported("Connected", false, away == Session::Disconnected).message;
-                (Condition::no("Connected", away.as_str(), message.clone()), Condition::unknown("Connected", OFFLINE, message))
+                (
+                    Condition::no("Connected", away.as_str(), message.clone()),
+                    Condition::unknown("Connected", OFFLINE, message),
+                )
             }
         };
         let parts = [&presence, &delivered, &applier, &units];
@@ -106,15 +109,21 @@ impl Observation<'_> {
             return Condition::unknown(kind, "NotReleasedYet", "nothing was released yet");
         };
         match report.and_then(|report| report.held.as_ref()) {
-            Some(held) if held.list == envelope.list && held.lineage == envelope.lineage => {
-                Condition::yes(kind, "Held", format!("it holds what sequence {} says", envelope.sequence))
-            }
+            Some(held) if held.list == envelope.list && held.lineage == envelope.lineage => Condition::yes(
+                kind,
+                "Held",
+                format!("it holds what sequence {} says", envelope.sequence),
+            ),
             _ if !self.is_connected(cluster) => not_reported(kind, false, report.is_some()),
             Some(held) => {
                 let message = format!("it holds sequence {} and is told {}", held.sequence, envelope.sequence);
                 Condition::unknown(kind, "NotTakenYet", message)
             }
-            None => Condition::unknown(kind, "NotTakenYet", format!("it is told sequence {}", envelope.sequence)),
+            None => Condition::unknown(
+                kind,
+                "NotTakenYet",
+                format!("it is told sequence {}", envelope.sequence),
+            ),
         }
     }
 

@@ -44,7 +44,12 @@ impl Condition {
     }
 
     fn new(kind: &'static str, status: Status, reason: &str, message: impl Into<String>) -> Self {
-        Self { kind, status, reason: reason.to_owned(), message: message.into() }
+        Self {
+            kind,
+            status,
+            reason: reason.to_owned(),
+            message: message.into(),
+        }
     }
 
     /// Whether it holds.

@@ -30,7 +30,10 @@ pub struct WorstObject {
 /// The objects of a report that are not as they should be.
 pub(super) fn worst(cluster: &ClusterName, report: &UnitReport) -> Vec<WorstObject> {
     let bad = |result: &&ObjectResult| result.state != ObjectState::Applied || result.health != Health::Current;
-    let named = |result: &ObjectResult| WorstObject { cluster: cluster.clone(), result: result.clone() };
+    let named = |result: &ObjectResult| WorstObject {
+        cluster: cluster.clone(),
+        result: result.clone(),
+    };
     report.worst.iter().filter(bad).map(named).collect()
 }
 
@@ -47,7 +50,9 @@ pub(super) fn place(finding: &Finding) -> String {
 /// matter, and more than what is tried again.
 pub(super) fn failed(kind: &'static str, report: &UnitReport) -> Condition {
     let of = |state: ObjectState| report.worst.iter().find(|result| result.state == state);
-    let first = of(ObjectState::Conflict).or_else(|| of(ObjectState::Unsupported)).or_else(|| of(ObjectState::Failed));
+    let first = of(ObjectState::Conflict)
+        .or_else(|| of(ObjectState::Unsupported))
+        .or_else(|| of(ObjectState::Failed));
     let reason = match first.map(|result| result.state) {
         Some(ObjectState::Conflict) => "FieldConflict",
         Some(ObjectState::Unsupported) => "KindNotDelivered",
@@ -91,7 +96,9 @@ impl Observation<'_> {
             UnitState::Failed => failed(kind, result),
             _ if !connected => not_reported(kind, connected, true),
             UnitState::Waiting => Condition::unknown(kind, "Waiting", "its content has not arrived yet"),
-            UnitState::Removing => Condition::unknown(kind, "Removing", "it was being removed when the cluster said so"),
+            UnitState::Removing => {
+                Condition::unknown(kind, "Removing", "it was being removed when the cluster said so")
+            }
             UnitState::Applying => {
                 let message = format!("{} of {} objects are applied", counts.applied, counts.objects);
                 Condition::unknown(kind, "Applying", message)
@@ -128,7 +135,8 @@ impl Observation<'_> {
         let (placement, variant) = self.released(unit, cluster)?;
         let held = self.report(cluster)?.held.as_ref()?.units.get(unit)?;
         let same = held.digest == variant.digest && held.replicas == placement.replicas;
-        self.unit_report(unit, cluster).filter(|result| same && result.digest == Some(variant.digest))
+        self.unit_report(unit, cluster)
+            .filter(|result| same && result.digest == Some(variant.digest))
     }
 }
 

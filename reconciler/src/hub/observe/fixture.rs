@@ -6,9 +6,13 @@ use std::sync::Arc;
 use render::model::{Cluster, Feed, FleetSpec, Scheduling, Subscriber, Subscription, SyncMode};
 use render::published::{Placement, UnitPlacement, Variant};
 use render::selector::LabelSelector;
-use render::{Base, ClusterName, Digest, Finding, Fleet, ObjectKey, Plan, Published, Revision, Unit, UnitKey, VariantName};
+use render::{
+    Base, ClusterName, Digest, Finding, Fleet, ObjectKey, Plan, Published, Revision, Unit, UnitKey, VariantName,
+};
 
-use crate::hub::engine::{Effect, Event, Head, Planned, Relation, State, StateCommit, StateHead, StateRefs, Write, step};
+use crate::hub::engine::{
+    Effect, Event, Head, Planned, Relation, State, StateCommit, StateHead, StateRefs, Write, step,
+};
 use crate::wire::{Counts, Health, Held, ObjectResult, ObjectState, Report, UnitReport, UnitState};
 
 pub(crate) fn revision(digit: char) -> Revision {
@@ -35,7 +39,10 @@ impl World {
         let mut state = State::with_new_lineage(true);
         state.branch = "main".to_owned();
         let mut world = Self { state, commits: 0 };
-        world.hear(Event::StateSeen(StateRefs { rendered: StateHead::Missing, released: StateHead::Missing }));
+        world.hear(Event::StateSeen(StateRefs {
+            rendered: StateHead::Missing,
+            released: StateHead::Missing,
+        }));
         world
     }
 
@@ -53,11 +60,29 @@ impl World {
         findings: Vec<Finding>,
     ) {
         let revision = revision(digit);
-        let effects = step(&mut self.state, Event::SourceSeen(Head::At { revision, relation: Relation::Follows }), 0);
-        assert!(matches!(effects.as_slice(), [Effect::Plan { .. }]), "a push is planned: {effects:?}");
+        let effects = step(
+            &mut self.state,
+            Event::SourceSeen(Head::At {
+                revision,
+                relation: Relation::Follows,
+            }),
+            0,
+        );
+        assert!(
+            matches!(effects.as_slice(), [Effect::Plan { .. }]),
+            "a push is planned: {effects:?}"
+        );
         let base = self.state.rendered.as_ref().map(|rendered| rendered.commit.clone());
-        let plan = Plan { units, ..Plan::default() };
-        let planned = Planned { fleet: fleet(digit, clusters), plan, findings, base };
+        let plan = Plan {
+            units,
+            ..Plan::default()
+        };
+        let planned = Planned {
+            fleet: fleet(digit, clusters),
+            plan,
+            findings,
+            base,
+        };
         self.hear(Event::Planned(Box::new(planned)));
     }
 
@@ -78,15 +103,42 @@ impl World {
         self.commits += 1;
         let commit = Revision::parse(format!("{:040x}", self.commits)).expect("forty hex digits");
         let lineage = lineage.map_or_else(|| commit.clone(), revision);
-        StateCommit { commit, lineage, published: Arc::new(next) }
+        StateCommit {
+            commit,
+            lineage,
+            published: Arc::new(next),
+        }
+    }
+
+    /// Puts an object into the Base of shop/web.
+    pub(crate) fn give_object(&mut self, key: ObjectKey, value: serde_json::Value) {
+        let object = render::ManifestObject {
+            key,
+            api_version: "v1".to_owned(),
+            file: "feeds/web/a.yaml".into(),
+            line: 1,
+            digest: Digest::of_value(&value),
+            value: Arc::new(value),
+            original: None,
+        };
+        let mut fleet = Fleet::clone(self.state.fleet.as_ref().expect("a fleet was pushed"));
+        let declared = fleet.units.get_mut(&unit("shop/web")).expect("it is declared");
+        declared.base = Arc::new(Base::new(vec![Arc::new(object)]));
+        self.state.fleet = Some(Arc::new(fleet));
     }
 
     pub(crate) fn connect(&mut self, name: &str) {
-        self.hear(Event::Connected { cluster: cluster(name), epoch: 1 });
+        self.hear(Event::Connected {
+            cluster: cluster(name),
+            epoch: 1,
+        });
     }
 
     pub(crate) fn disconnect(&mut self, name: &str) {
-        self.hear(Event::Disconnected { cluster: cluster(name), epoch: 1 });
+        self.hear(Event::Disconnected {
+            cluster: cluster(name),
+            epoch: 1,
+        });
     }
 
     /// The cluster takes what it is told, and says this of shop/web.
@@ -107,7 +159,9 @@ impl World {
             trouble: String::new(),
         };
         edit(&mut report);
-        self.hear(Event::Reported { report: Box::new(report) });
+        self.hear(Event::Reported {
+            report: Box::new(report),
+        });
     }
 }
 
@@ -119,7 +173,11 @@ pub(crate) fn result(report: &Report, state: UnitState, health: Health) -> BTree
     let current = usize::from(health == Health::Current);
     let worst = ObjectResult {
         object: ObjectKey::new("apps/v1", "Deployment", "shop", "web"),
-        state: if failed == 1 { ObjectState::Failed } else { ObjectState::Applied },
+        state: if failed == 1 {
+            ObjectState::Failed
+        } else {
+            ObjectState::Applied
+        },
         health,
         message: "0 of 3 replicas".to_owned(),
     };
@@ -127,7 +185,13 @@ pub(crate) fn result(report: &Report, state: UnitState, health: Health) -> BTree
         digest: report.held.as_ref().and_then(held),
         state,
         health,
-        counts: Counts { objects: 2, applied: 2 - failed, failed, current: 1 + current, removing: 0 },
+        counts: Counts {
+            objects: 2,
+            applied: 2 - failed,
+            failed,
+            current: 1 + current,
+            removing: 0,
+        },
         worst: vec![worst],
     };
     BTreeMap::from([(key, report)])
@@ -136,7 +200,11 @@ pub(crate) fn result(report: &Report, state: UnitState, health: Health) -> BTree
 /// shop/web with a content of its own per digit, on these clusters.
 pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlacement> {
     let default = VariantName::default_variant();
-    let variant = Variant { digest: Digest::of_bytes(&[digit as u8]), revision: revision(digit), overrides: Vec::new() };
+    let variant = Variant {
+        digest: Digest::of_bytes(&[digit as u8]),
+        revision: revision(digit),
+        overrides: Vec::new(),
+    };
     let placement = Placement {
         variant: default.clone(),
         replicas: BTreeMap::new(),
@@ -158,13 +226,23 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
     let subscription = Subscription {
         key: unit("shop/web"),
         scheduling: Scheduling::Replication,
-        subscribers: vec![Subscriber { cluster_affinity: Some(LabelSelector::default()), weight: None }],
+        subscribers: vec![Subscriber {
+            cluster_affinity: Some(LabelSelector::default()),
+            weight: None,
+        }],
         tolerations: Vec::new(),
-        feeds: vec![Feed::Path { path: "feeds/web/**".to_owned(), exclude: Vec::new() }],
+        feeds: vec![Feed::Path {
+            path: "feeds/web/**".to_owned(),
+            exclude: Vec::new(),
+        }],
         file: "subscriptions/web.yaml".into(),
         line: 1,
     };
-    let declared = Unit { subscription: Arc::new(subscription), base: Arc::new(Base::empty()), blocked: Vec::new() };
+    let declared = Unit {
+        subscription: Arc::new(subscription),
+        base: Arc::new(Base::empty()),
+        blocked: Vec::new(),
+    };
     Arc::new(Fleet {
         revision: revision(digit),
         spec: FleetSpec::default(),

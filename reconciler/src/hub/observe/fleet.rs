@@ -118,7 +118,11 @@ impl Observation<'_> {
     /// Registered clusters by whether they are there; every session has its entry.
     fn sessions(&self) -> Vec<(Session, usize)> {
         let registered = self.state.fleet.as_ref().map(|fleet| fleet.clusters.keys());
-        let sessions: Vec<_> = registered.into_iter().flatten().map(|name| self.session(name)).collect();
+        let sessions: Vec<_> = registered
+            .into_iter()
+            .flatten()
+            .map(|name| self.session(name))
+            .collect();
         let count = |session: Session| (session, sessions.iter().filter(|other| **other == session).count());
         Session::ALL.map(count).to_vec()
     }
@@ -135,7 +139,9 @@ impl Observation<'_> {
                 Status::False => &mut counts.not_ready,
                 Status::Unknown => &mut counts.unknown,
             } += 1;
-            let worse = first.as_ref().is_none_or(|(_, first)| !first.is_false() && status == Status::False);
+            let worse = first
+                .as_ref()
+                .is_none_or(|(_, first)| !first.is_false() && status == Status::False);
             if let Some(ready) = ready.filter(|ready| worse && !ready.is_true()) {
                 first = Some((unit.to_string(), ready));
             }
@@ -162,7 +168,9 @@ impl Observation<'_> {
             (Some(source), Some(accepted)) if source != accepted && self.is_source_followed() => {
                 Condition::unknown(kind, "Planning", format!("{source} is being planned"))
             }
-            (_, Some(accepted)) => Condition::yes(kind, "Planned", format!("{accepted} is the newest that was planned")),
+            (_, Some(accepted)) => {
+                Condition::yes(kind, "Planned", format!("{accepted} is the newest that was planned"))
+            }
         }
     }
 
@@ -172,7 +180,11 @@ impl Observation<'_> {
         match self.state.findings.iter().find(|finding| finding.is_error()) {
             None => Condition::yes(kind, "NoErrors", "the repository has no Error"),
             Some(first) if errors == 1 => Condition::no(kind, "ErrorsFound", place(first)),
-            Some(first) => Condition::no(kind, "ErrorsFound", format!("{errors} Errors, such as {}", place(first))),
+            Some(first) => Condition::no(
+                kind,
+                "ErrorsFound",
+                format!("{errors} Errors, such as {}", place(first)),
+            ),
         }
     }
 }
@@ -180,7 +192,10 @@ impl Observation<'_> {
 fn connected(clusters: &[(Session, usize)]) -> Condition {
     let kind = "ClustersConnected";
     let total: usize = clusters.iter().map(|(_, count)| count).sum();
-    let there = clusters.iter().find(|(session, _)| *session == Session::Connected).map_or(0, |(_, count)| *count);
+    let there = clusters
+        .iter()
+        .find(|(session, _)| *session == Session::Connected)
+        .map_or(0, |(_, count)| *count);
     let message = format!("{there} of {total} clusters are connected");
     if there == total {
         Condition::yes(kind, "Connected", message)

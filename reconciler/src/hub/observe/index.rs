@@ -43,13 +43,25 @@ impl<'a> Observation<'a> {
         }
         let fleet: Vec<_> = state.conditions().into_iter().map(convert).collect();
         let recovering = fleet.iter().any(|condition| condition.reason == "Recovering");
-        Self { state, placements, errors, clusters, source: source(&fleet), fleet, recovering }
+        Self {
+            state,
+            placements,
+            errors,
+            clusters,
+            source: source(&fleet),
+            fleet,
+            recovering,
+        }
     }
 
     /// Every unit: declared, published, or still being removed somewhere.
     pub fn units(&self) -> BTreeSet<&'a UnitKey> {
         let declared = self.state.fleet.as_ref().map(|fleet| fleet.units.keys());
-        declared.into_iter().flatten().chain(self.placements.keys().copied()).collect()
+        declared
+            .into_iter()
+            .flatten()
+            .chain(self.placements.keys().copied())
+            .collect()
     }
 
     /// Whether an Error holds a unit, as a whole or somewhere.
@@ -86,7 +98,10 @@ impl<'a> Observation<'a> {
     }
 
     pub(super) fn is_connected(&self, cluster: &ClusterName) -> bool {
-        self.state.clusters.get(cluster).is_some_and(|cluster| cluster.epoch.is_some())
+        self.state
+            .clusters
+            .get(cluster)
+            .is_some_and(|cluster| cluster.epoch.is_some())
     }
 }
 
@@ -135,5 +150,10 @@ fn convert(condition: crate::hub::engine::Condition) -> Condition {
         _ => Status::Unknown,
     };
     let (reason, message) = (condition.reason.to_owned(), condition.message);
-    Condition { kind: condition.kind, status, reason, message }
+    Condition {
+        kind: condition.kind,
+        status,
+        reason,
+        message,
+    }
 }

@@ -105,13 +105,19 @@ impl Observation<'_> {
     /// How a unit fares on a cluster.
     pub fn placement(&self, unit: &UnitKey, cluster: &ClusterName) -> PlacementView {
         let leaving = self.rendered(unit, cluster).is_none();
-        let ladder = if leaving { self.leaving_ladder(unit, cluster) } else { self.ladder(unit, cluster) };
+        let ladder = if leaving {
+            self.leaving_ladder(unit, cluster)
+        } else {
+            self.ladder(unit, cluster)
+        };
         let report = self.unit_report(unit, cluster);
         PlacementView {
             summary: ladder.summary(),
             ladder,
             counts: report.map(|report| report.counts).unwrap_or_default(),
-            worst: report.map(|report| evidence::worst(cluster, report)).unwrap_or_default(),
+            worst: report
+                .map(|report| evidence::worst(cluster, report))
+                .unwrap_or_default(),
             offline: !self.is_connected(cluster),
             leaving,
         }
@@ -131,15 +137,25 @@ impl Observation<'_> {
 
     fn scheduled(&self, unit: &UnitKey, cluster: &ClusterName) -> Condition {
         let kind = Rung::Scheduled.as_str();
-        let reasons = self.rendered(unit, cluster).map(|(placement, _)| placement.reasons.join("; "));
+        let reasons = self
+            .rendered(unit, cluster)
+            .map(|(placement, _)| placement.reasons.join("; "));
         let message = reasons.filter(|reasons| !reasons.is_empty());
-        Condition::yes(kind, "Placed", message.unwrap_or_else(|| format!("placed on {cluster}")))
+        Condition::yes(
+            kind,
+            "Placed",
+            message.unwrap_or_else(|| format!("placed on {cluster}")),
+        )
     }
 
     fn rendered_rung(&self, unit: &UnitKey, cluster: &ClusterName) -> Condition {
         let kind = Rung::Rendered.as_str();
         if let Some(error) = self.error(unit, Some(cluster)) {
-            return Condition::no(kind, &error.reason, format!("{}; the last good content is kept", evidence::place(error)));
+            return Condition::no(
+                kind,
+                &error.reason,
+                format!("{}; the last good content is kept", evidence::place(error)),
+            );
         }
         let Some((placement, variant)) = self.rendered(unit, cluster) else {
             return Condition::unknown(kind, "NotRenderedYet", "not rendered yet");
@@ -151,7 +167,11 @@ impl Observation<'_> {
     pub(super) fn approved(&self) -> Condition {
         use render::published::Cause;
         let kind = Rung::Approved.as_str();
-        let record = self.state.rendered.as_ref().and_then(|rendered| rendered.published.record.as_ref());
+        let record = self
+            .state
+            .rendered
+            .as_ref()
+            .and_then(|rendered| rendered.published.record.as_ref());
         match record.map(|record| record.cause) {
             Some(Cause::SourceCommit) => Condition::yes(kind, "NotRequired", "the fleet asks for no approval"),
             Some(Cause::MergedProposal) => Condition::yes(kind, "Merged", "the proposal was merged"),
@@ -173,7 +193,11 @@ impl Observation<'_> {
             return Condition::yes(kind, "Released", format!("{cluster} is told so"));
         }
         let older = super::short_revision(&self.state.branch, &released.revision);
-        Condition::unknown(kind, "HeldBack", format!("{cluster} is still told what was rendered from {older}"))
+        Condition::unknown(
+            kind,
+            "HeldBack",
+            format!("{cluster} is still told what was rendered from {older}"),
+        )
     }
 
     /// A unit that left the delivery: all that counts is whether its objects are gone.
@@ -182,16 +206,34 @@ impl Observation<'_> {
         let kind = Rung::Applied.as_str();
         let removing = match self.unit_report(unit, cluster) {
             None => Condition::unknown(kind, "Removing", "its removal is not reported yet"),
-            Some(_) if !self.is_connected(cluster) => Condition::unknown(kind, OFFLINE, "it is removed when the cluster is back"),
+            Some(_) if !self.is_connected(cluster) => {
+                Condition::unknown(kind, OFFLINE, "it is removed when the cluster is back")
+            }
             Some(report) if report.state == UnitState::Failed => evidence::failed(kind, report),
-            Some(report) => Condition::unknown(kind, "Removing", format!("{} objects are being removed", report.counts.removing)),
+            Some(report) => Condition::unknown(
+                kind,
+                "Removing",
+                format!("{} objects are being removed", report.counts.removing),
+            ),
         };
         let told = match self.released(unit, cluster) {
             None => left(Rung::Released),
-            Some(_) => Condition::unknown(Rung::Released.as_str(), "NotReleasedYet", format!("{cluster} is not told yet")),
+            Some(_) => Condition::unknown(
+                Rung::Released.as_str(),
+                "NotReleasedYet",
+                format!("{cluster} is not told yet"),
+            ),
         };
         let healthy = Condition::unknown(Rung::Healthy.as_str(), "Removing", "it is being removed");
         let [scheduled, rendered] = [Rung::Scheduled, Rung::Rendered].map(left);
-        Ladder([self.source.clone(), scheduled, rendered, self.approved(), told, removing, healthy])
+        Ladder([
+            self.source.clone(),
+            scheduled,
+            rendered,
+            self.approved(),
+            told,
+            removing,
+            healthy,
+        ])
     }
 }

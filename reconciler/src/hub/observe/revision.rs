@@ -18,6 +18,14 @@ pub fn short_revision(branch: &str, revision: &Revision) -> String {
 
 fn with_branch(branch: &str, revision: &Revision, digits: &str) -> String {
     // Git's two hashes differ in length.
-    let hash = if revision.as_str().len() == 40 { "sha1" } else { "sha256" };
-    if branch.is_empty() { format!("{hash}:{digits}") } else { format!("{branch}@{hash}:{digits}") }
+    let hash = if revision.as_str().len() == 40 {
+        "sha1"
+    } else {
+        "sha256"
+    };
+    if branch.is_empty() {
+        format!("{hash}:{digits}")
+    } else {
+        format!("{branch}@{hash}:{digits}")
+    }
 }

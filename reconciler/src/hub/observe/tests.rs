@@ -18,12 +18,18 @@ fn settled() -> World {
 fn open_rungs(world: &World, name: &str) -> Vec<String> {
     let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster(name));
     let rungs = view.ladder.0.iter().skip_while(|rung| rung.is_true());
-    rungs.map(|rung| format!("{}={}/{}", rung.kind, rung.status.as_str(), rung.reason)).collect()
+    rungs
+        .map(|rung| format!("{}={}/{}", rung.kind, rung.status.as_str(), rung.reason))
+        .collect()
 }
 
 fn shown(conditions: &[Condition]) -> Vec<String> {
-    let summary = conditions.iter().take_while(|condition| ["Ready", "Reconciling", "Stalled"].contains(&condition.kind));
-    summary.map(|condition| format!("{}={}/{}", condition.kind, condition.status.as_str(), condition.reason)).collect()
+    let summary = conditions
+        .iter()
+        .take_while(|condition| ["Ready", "Reconciling", "Stalled"].contains(&condition.kind));
+    summary
+        .map(|condition| format!("{}={}/{}", condition.kind, condition.status.as_str(), condition.reason))
+        .collect()
 }
 
 #[track_caller]
@@ -41,7 +47,13 @@ fn check_unit(world: &World, summary: &[&str], clusters: ClusterCounts) {
 }
 
 fn counts(ready: usize, pending: usize, failed: usize, offline: usize) -> ClusterCounts {
-    ClusterCounts { total: ready + pending + failed + offline, ready, pending, failed, offline }
+    ClusterCounts {
+        total: ready + pending + failed + offline,
+        ready,
+        pending,
+        failed,
+        offline,
+    }
 }
 
 #[test]
@@ -50,7 +62,12 @@ fn a_healthy_unit_is_at_the_top_of_its_ladder() {
     check_placement(&world, "a", &[], &["Ready=True/ReconciliationSucceeded"]);
     check_unit(&world, &["Ready=True/ReconciliationSucceeded"], counts(2, 0, 0, 0));
     let fleet = Observation::new(&world.state).fleet();
-    assert_eq!(shown(&fleet.conditions), ["Ready=True/ReconciliationSucceeded"], "{:?}", fleet.conditions);
+    assert_eq!(
+        shown(&fleet.conditions),
+        ["Ready=True/ReconciliationSucceeded"],
+        "{:?}",
+        fleet.conditions
+    );
     assert_eq!((fleet.sequence, fleet.units.ready), (Some(1), 1));
 }
 
@@ -59,27 +76,43 @@ fn a_push_climbs_the_ladder_rung_by_rung() {
     let mut world = settled();
     world.push('2', &["a", "b"], &["a", "b"]);
     let waiting = ["Applied=Unknown/NotReportedYet", "Healthy=Unknown/NotReportedYet"];
-    check_placement(&world, "a", &waiting, &["Ready=Unknown/NotReportedYet", "Reconciling=True/Progressing"]);
+    check_placement(
+        &world,
+        "a",
+        &waiting,
+        &["Ready=Unknown/NotReportedYet", "Reconciling=True/Progressing"],
+    );
     world.report("a", UnitState::Applying, Health::Current);
-    check_placement(&world, "a", &["Applied=Unknown/Applying", "Healthy=True/HealthCheckSucceeded"], &[
-        "Ready=Unknown/Applying",
-        "Reconciling=True/Progressing",
-    ]);
+    check_placement(
+        &world,
+        "a",
+        &["Applied=Unknown/Applying", "Healthy=True/HealthCheckSucceeded"],
+        &["Ready=Unknown/Applying", "Reconciling=True/Progressing"],
+    );
     world.report("a", UnitState::Applied, Health::InProgress);
-    check_placement(&world, "a", &["Healthy=Unknown/Progressing"], &[
-        "Ready=Unknown/Progressing",
-        "Reconciling=True/Progressing",
-    ]);
+    check_placement(
+        &world,
+        "a",
+        &["Healthy=Unknown/Progressing"],
+        &["Ready=Unknown/Progressing", "Reconciling=True/Progressing"],
+    );
     world.report("a", UnitState::Applied, Health::Current);
     check_placement(&world, "a", &[], &["Ready=True/ReconciliationSucceeded"]);
-    check_unit(&world, &["Ready=Unknown/NotReportedYet", "Reconciling=True/Progressing"], counts(1, 1, 0, 0));
+    check_unit(
+        &world,
+        &["Ready=Unknown/NotReportedYet", "Reconciling=True/Progressing"],
+        counts(1, 1, 0, 0),
+    );
 }
 
 #[test]
 fn a_result_of_an_older_content_says_nothing_of_the_newer() {
     let mut world = settled();
     world.push('2', &["a", "b"], &["a", "b"]);
-    assert_eq!(open_rungs(&world, "a").first().map(String::as_str), Some("Applied=Unknown/NotReportedYet"));
+    assert_eq!(
+        open_rungs(&world, "a").first().map(String::as_str),
+        Some("Applied=Unknown/NotReportedYet")
+    );
 }
 
 #[test]
@@ -89,9 +122,17 @@ fn a_cluster_that_is_away_is_offline_and_not_broken() {
     check_placement(&world, "b", &["Healthy=Unknown/Offline"], &["Ready=Unknown/Offline"]);
     check_unit(&world, &["Ready=Unknown/Offline"], counts(1, 0, 0, 1));
     world.push('2', &["a", "b"], &["a", "b"]);
-    check_placement(&world, "b", &["Applied=Unknown/Offline", "Healthy=Unknown/Offline"], &["Ready=Unknown/Offline"]);
+    check_placement(
+        &world,
+        "b",
+        &["Applied=Unknown/Offline", "Healthy=Unknown/Offline"],
+        &["Ready=Unknown/Offline"],
+    );
     let view = Observation::new(&world.state).cluster(&cluster("b"));
-    assert_eq!((view.session, shown(&view.conditions)), (Session::Disconnected, vec!["Ready=Unknown/Offline".to_owned()]));
+    assert_eq!(
+        (view.session, shown(&view.conditions)),
+        (Session::Disconnected, vec!["Ready=Unknown/Offline".to_owned()])
+    );
 }
 
 #[test]
@@ -99,7 +140,12 @@ fn what_the_api_server_refuses_is_tried_again_and_a_conflict_waits_for_a_person(
     let mut world = settled();
     world.report("a", UnitState::Failed, Health::Current);
     let failed = ["Ready=False/ApplyFailed", "Reconciling=True/ProgressingWithRetry"];
-    check_placement(&world, "a", &["Applied=False/ApplyFailed", "Healthy=True/HealthCheckSucceeded"], &failed);
+    check_placement(
+        &world,
+        "a",
+        &["Applied=False/ApplyFailed", "Healthy=True/HealthCheckSucceeded"],
+        &failed,
+    );
     check_unit(&world, &failed, counts(1, 0, 1, 0));
     world.report_with("a", |report| {
         report.units = fixture::result(report, UnitState::Failed, Health::Current);
@@ -107,7 +153,11 @@ fn what_the_api_server_refuses_is_tried_again_and_a_conflict_waits_for_a_person(
             result.state = ObjectState::Conflict;
         }
     });
-    check_unit(&world, &["Ready=False/FieldConflict", "Stalled=True/FieldConflict"], counts(1, 0, 1, 0));
+    check_unit(
+        &world,
+        &["Ready=False/FieldConflict", "Stalled=True/FieldConflict"],
+        counts(1, 0, 1, 0),
+    );
 }
 
 #[test]
@@ -115,11 +165,23 @@ fn a_failed_object_is_named_with_its_cluster() {
     let mut world = settled();
     world.report("b", UnitState::Applied, Health::Failed);
     let view = Observation::new(&world.state).unit(&unit("shop/web"));
-    assert_eq!(shown(&view.conditions), ["Ready=False/HealthCheckFailed", "Stalled=True/HealthCheckFailed"]);
+    assert_eq!(
+        shown(&view.conditions),
+        ["Ready=False/HealthCheckFailed", "Stalled=True/HealthCheckFailed"]
+    );
     let message = &view.conditions[0].message;
-    assert!(message.contains("1 of 2 clusters, such as b") && message.contains("Deployment shop/web"), "{message}");
-    assert_eq!(view.worst.first().map(|worst| worst.cluster.clone()), Some(cluster("b")));
-    assert_eq!(view.worst_clusters.first().map(|worst| worst.reason.as_str()), Some("HealthCheckFailed"));
+    assert!(
+        message.contains("1 of 2 clusters, such as b") && message.contains("Deployment shop/web"),
+        "{message}"
+    );
+    assert_eq!(
+        view.worst.first().map(|worst| worst.cluster.clone()),
+        Some(cluster("b"))
+    );
+    assert_eq!(
+        view.worst_clusters.first().map(|worst| worst.reason.as_str()),
+        Some("HealthCheckFailed")
+    );
 }
 
 #[test]
@@ -128,37 +190,62 @@ fn an_error_holds_its_unit_and_says_where() {
     let error = render::Finding::error("PatchDoesNotFit", "no such field").at("localizations/a.yaml", 7);
     let error = error.unit(&unit("shop/web")).cluster(&cluster("a"));
     world.push_with('2', &["a", "b"], units('1', &["a", "b"]), vec![error]);
-    check_placement(&world, "a", &[
-        "Rendered=False/PatchDoesNotFit",
-        "Approved=True/NotRequired",
-        "Released=True/Released",
-        "Applied=True/Applied",
-        "Healthy=True/HealthCheckSucceeded",
-    ], &["Ready=False/PatchDoesNotFit", "Stalled=True/PatchDoesNotFit"]);
+    check_placement(
+        &world,
+        "a",
+        &[
+            "Rendered=False/PatchDoesNotFit",
+            "Approved=True/NotRequired",
+            "Released=True/Released",
+            "Applied=True/Applied",
+            "Healthy=True/HealthCheckSucceeded",
+        ],
+        &["Ready=False/PatchDoesNotFit", "Stalled=True/PatchDoesNotFit"],
+    );
     check_placement(&world, "b", &[], &["Ready=True/ReconciliationSucceeded"]);
     let view = Observation::new(&world.state).unit(&unit("shop/web"));
-    assert!(view.conditions[0].message.contains("localizations/a.yaml:7"), "{:?}", view.conditions[0]);
+    assert!(
+        view.conditions[0].message.contains("localizations/a.yaml:7"),
+        "{:?}",
+        view.conditions[0]
+    );
     assert_eq!(view.revision, Some(revision('1')), "it shows what it keeps");
     let fleet = Observation::new(&world.state).fleet();
     assert_eq!(fleet.findings.errors, 1);
-    assert_eq!(shown(&fleet.conditions), ["Ready=False/ErrorsFound", "Stalled=True/ErrorsFound"]);
+    assert_eq!(
+        shown(&fleet.conditions),
+        ["Ready=False/ErrorsFound", "Stalled=True/ErrorsFound"]
+    );
 }
 
 #[test]
 fn a_unit_that_no_cluster_matches_is_stalled() {
     let mut world = World::new();
     world.push('1', &["a"], &[]);
-    check_unit(&world, &["Ready=False/NoClusterMatches", "Stalled=True/NoClusterMatches"], counts(0, 0, 0, 0));
+    check_unit(
+        &world,
+        &["Ready=False/NoClusterMatches", "Stalled=True/NoClusterMatches"],
+        counts(0, 0, 0, 0),
+    );
 }
 
 #[test]
 fn a_source_that_cannot_be_followed_leaves_units_ready_and_the_fleet_not() {
     let mut world = settled();
-    world.hear(Event::SourceSeen(Head::At { revision: revision('9'), relation: Relation::Rewritten }));
+    world.hear(Event::SourceSeen(Head::At {
+        revision: revision('9'),
+        relation: Relation::Rewritten,
+    }));
     check_unit(&world, &["Ready=True/ReconciliationSucceeded"], counts(2, 0, 0, 0));
-    assert_eq!(open_rungs(&world, "a").first().map(String::as_str), Some("SourceVerified=False/HistoryRewritten"));
+    assert_eq!(
+        open_rungs(&world, "a").first().map(String::as_str),
+        Some("SourceVerified=False/HistoryRewritten")
+    );
     let fleet = Observation::new(&world.state).fleet();
-    assert_eq!(shown(&fleet.conditions), ["Ready=False/HistoryRewritten", "Stalled=True/HistoryRewritten"]);
+    assert_eq!(
+        shown(&fleet.conditions),
+        ["Ready=False/HistoryRewritten", "Stalled=True/HistoryRewritten"]
+    );
 }
 
 #[test]
@@ -171,9 +258,14 @@ fn a_refused_envelope_is_shown_with_its_reason() {
         report.refused = Some((2, Refusal::OldNews { offered: 2, held: 3 }));
     });
     let view = Observation::new(&world.state).cluster(&cluster("a"));
-    assert_eq!(shown(&view.conditions), ["Ready=False/EnvelopeRefused", "Stalled=True/EnvelopeRefused"]);
+    assert_eq!(
+        shown(&view.conditions),
+        ["Ready=False/EnvelopeRefused", "Stalled=True/EnvelopeRefused"]
+    );
     assert_eq!(view.refused.map(|(sequence, _)| sequence), Some(2));
-    let rung = open_rungs(&world, "a").into_iter().find(|rung| rung.starts_with("Applied"));
+    let rung = open_rungs(&world, "a")
+        .into_iter()
+        .find(|rung| rung.starts_with("Applied"));
     assert_eq!(rung.as_deref(), Some("Applied=False/EnvelopeRefused"));
 }
 
@@ -181,7 +273,11 @@ fn a_refused_envelope_is_shown_with_its_reason() {
 fn an_applier_in_trouble_is_not_a_broken_unit_elsewhere() {
     let mut world = settled();
     world.report_with("a", |report| report.trouble = "another holder has the lease".to_owned());
-    check_unit(&world, &["Ready=False/ApplierInTrouble", "Reconciling=True/ProgressingWithRetry"], counts(1, 0, 1, 0));
+    check_unit(
+        &world,
+        &["Ready=False/ApplierInTrouble", "Reconciling=True/ProgressingWithRetry"],
+        counts(1, 0, 1, 0),
+    );
     let view = Observation::new(&world.state).cluster(&cluster("a"));
     assert_eq!(shown(&view.conditions)[0], "Ready=False/ApplierInTrouble");
 }
@@ -194,7 +290,10 @@ fn a_unit_that_left_a_cluster_is_shown_until_its_objects_are_gone() {
     world.report("b", UnitState::Removing, Health::Terminating);
     let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster("b"));
     assert!(view.leaving);
-    assert_eq!(shown(&view.summary), ["Ready=Unknown/Removing", "Reconciling=True/Progressing"]);
+    assert_eq!(
+        shown(&view.summary),
+        ["Ready=Unknown/Removing", "Reconciling=True/Progressing"]
+    );
     world.report_with("b", |_| {});
     check_unit(&world, &["Ready=True/ReconciliationSucceeded"], counts(1, 0, 0, 0));
 }
@@ -202,7 +301,10 @@ fn a_unit_that_left_a_cluster_is_shown_until_its_objects_are_gone() {
 #[test]
 fn revisions_print_with_branch_and_hash() {
     let long = render::Revision::parse("b".repeat(64)).expect("sixty-four hex digits");
-    assert_eq!(short_revision("main", &revision('a')), format!("main@sha1:{}", "a".repeat(12)));
+    assert_eq!(
+        short_revision("main", &revision('a')),
+        format!("main@sha1:{}", "a".repeat(12))
+    );
     assert_eq!(shown_revision("main", &long), format!("main@sha256:{}", "b".repeat(64)));
     assert_eq!(short_revision("", &revision('a')), format!("sha1:{}", "a".repeat(12)));
 }

@@ -81,13 +81,23 @@ impl Observation<'_> {
         let kind = Rung::Scheduled.as_str();
         let scheduled = match self.error(unit, None) {
             Some(error) => Condition::no(kind, &error.reason, place(error)),
-            None if self.state.rendered.is_none() => Condition::unknown(kind, "NotPlannedYet", "nothing was rendered yet"),
+            None if self.state.rendered.is_none() => {
+                Condition::unknown(kind, "NotPlannedYet", "nothing was rendered yet")
+            }
             None => Condition::no(kind, "NoClusterMatches", "no cluster matches its subscribers"),
         };
         let open = |rung: Rung| Condition::unknown(rung.as_str(), "NotScheduled", "it is on no cluster");
         let [rendered, released, applied, healthy] =
             [Rung::Rendered, Rung::Released, Rung::Applied, Rung::Healthy].map(open);
-        Ladder([self.source.clone(), scheduled, rendered, self.approved(), released, applied, healthy])
+        Ladder([
+            self.source.clone(),
+            scheduled,
+            rendered,
+            self.approved(),
+            released,
+            applied,
+            healthy,
+        ])
     }
 
     fn unit_revision(&self, unit: &UnitKey) -> Option<Revision> {
@@ -95,22 +105,38 @@ impl Observation<'_> {
         let accepted = self.state.accepted.clone().filter(|_| !held);
         accepted.or_else(|| {
             let rendered = self.state.rendered.as_ref()?.published.units.get(unit)?;
-            rendered.variants.values().next().map(|variant| variant.revision.clone())
+            rendered
+                .variants
+                .values()
+                .next()
+                .map(|variant| variant.revision.clone())
         })
     }
 }
 
 /// One rung over all clusters: what does not hold somewhere does not hold.
 fn aggregate(rung: Rung, placements: &Placements<'_>) -> Condition {
-    let of = |status: Status| placements.iter().filter(move |(_, view)| view.ladder.rung(rung).status == status);
+    let of = |status: Status| {
+        placements
+            .iter()
+            .filter(move |(_, view)| view.ladder.rung(rung).status == status)
+    };
     let (status, chosen) = if let Some(broken) = of(Status::False).next() {
         (Status::False, broken)
     } else if let Some(open) = of(Status::Unknown).min_by_key(|(_, view)| view.ladder.rung(rung).reason == OFFLINE) {
         (Status::Unknown, open)
     } else {
         let message = format!("on {} of {} clusters", placements.len(), placements.len());
-        let reason = placements.first().map(|(_, view)| view.ladder.rung(rung).reason.clone()).unwrap_or_default();
-        return Condition { kind: rung.as_str(), status: Status::True, reason, message };
+        let reason = placements
+            .first()
+            .map(|(_, view)| view.ladder.rung(rung).reason.clone())
+            .unwrap_or_default();
+        return Condition {
+            kind: rung.as_str(),
+            status: Status::True,
+            reason,
+            message,
+        };
     };
     let (cluster, view) = chosen;
     let condition = view.ladder.rung(rung);
@@ -119,16 +145,28 @@ fn aggregate(rung: Rung, placements: &Placements<'_>) -> Condition {
         return condition.clone();
     }
     let count = of(status).count();
-    let message = format!("{count} of {} clusters, such as {cluster}: {}", placements.len(), condition.message);
-    Condition { message, ..condition.clone() }
+    let message = format!(
+        "{count} of {} clusters, such as {cluster}: {}",
+        placements.len(),
+        condition.message
+    );
+    Condition {
+        message,
+        ..condition.clone()
+    }
 }
 
 fn any_stalled(placements: &Placements<'_>) -> bool {
-    placements.iter().any(|(_, view)| view.summary.iter().any(|condition| condition.kind == "Stalled"))
+    placements
+        .iter()
+        .any(|(_, view)| view.summary.iter().any(|condition| condition.kind == "Stalled"))
 }
 
 fn counts(placements: &Placements<'_>) -> ClusterCounts {
-    let mut counts = ClusterCounts { total: placements.len(), ..ClusterCounts::default() };
+    let mut counts = ClusterCounts {
+        total: placements.len(),
+        ..ClusterCounts::default()
+    };
     for (_, view) in placements {
         let part = match ready(view) {
             Some(ready) if ready.is_true() => &mut counts.ready,
@@ -160,7 +198,10 @@ fn worst_clusters(placements: &Placements<'_>) -> Vec<WorstCluster> {
 }
 
 fn worst_objects(placements: &Placements<'_>) -> Vec<WorstObject> {
-    let mut worst: Vec<_> = placements.iter().flat_map(|(_, view)| view.worst.iter().cloned()).collect();
+    let mut worst: Vec<_> = placements
+        .iter()
+        .flat_map(|(_, view)| view.worst.iter().cloned())
+        .collect();
     worst.sort_by_key(|object| std::cmp::Reverse(object.result.health));
     worst.truncate(WORST_OBJECTS_MAX);
     worst

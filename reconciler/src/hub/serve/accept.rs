@@ -17,11 +17,17 @@ pub(super) enum Form {
 
 /// The first form among the caller's that we can write; `None`: there is none.
 pub(super) fn form(headers: &HeaderMap, discovery: bool) -> Option<Form> {
-    let mut wanted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    let mut wanted = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .peekable();
     if wanted.peek().is_none() {
         return Some(Form::Plain);
     }
-    wanted.flat_map(|value| value.split(',')).find_map(|range| written(range, discovery))
+    wanted
+        .flat_map(|value| value.split(','))
+        .find_map(|range| written(range, discovery))
 }
 
 fn written(range: &str, discovery: bool) -> Option<Form> {
@@ -62,12 +68,24 @@ mod tests {
         check(table, false, Some(Form::Table));
         check("application/json", false, Some(Form::Plain));
         check("*/*", false, Some(Form::Plain));
-        check("application/vnd.kubernetes.protobuf,application/json", false, Some(Form::Plain));
+        check(
+            "application/vnd.kubernetes.protobuf,application/json",
+            false,
+            Some(Form::Plain),
+        );
         check("application/vnd.kubernetes.protobuf", false, None);
-        check("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", false, Some(Form::Metadata));
+        check(
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            false,
+            Some(Form::Metadata),
+        );
         let groups = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         check(groups, true, Some(Form::Discovery));
         check(groups, false, Some(Form::Plain));
-        assert_eq!(form(&HeaderMap::new(), false), Some(Form::Plain), "no header accepts anything");
+        assert_eq!(
+            form(&HeaderMap::new(), false),
+            Some(Form::Plain),
+            "no header accepts anything"
+        );
     }
 }

@@ -4,18 +4,32 @@ use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
+use super::resource::GROUP;
+
 /// What is not to be had, in Kubernetes' words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     code: StatusCode,
     reason: &'static str,
     message: String,
+    /// What it is about; without them kubectl prints its own words instead of the message.
+    details: Option<Value>,
 }
 
 impl Refused {
     /// There is no such object, kind or path.
     pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// There is no object of this name.
+    pub(super) fn no_such(plural: &str, name: &str) -> Self {
+        let details = json!({ "name": name, "group": GROUP, "kind": plural });
+        let refused = Self::not_found(format!("{plural}.{GROUP} {name:?} not found"));
+        Self {
+            details: Some(details),
+            ..refused
+        }
     }
 
     /// The verb would write.
@@ -55,12 +69,17 @@ impl Refused {
     }
 
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into() }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
     }
 
     /// Kubernetes' Status.
     pub(super) fn status(&self) -> Value {
-        json!({
+        let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
@@ -68,7 +87,11 @@ impl Refused {
             "message": self.message,
             "reason": self.reason,
             "code": self.code.as_u16(),
-        })
+        });
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status
     }
 }
 
@@ -77,10 +100,14 @@ impl From<Refused> for Response<Body> {
         let mut response = json_answer(&refused.status());
         *response.status_mut() = refused.code;
         if refused.code == StatusCode::METHOD_NOT_ALLOWED {
-            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            response
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
         if refused.code == StatusCode::TOO_MANY_REQUESTS {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }
@@ -94,7 +121,11 @@ pub(super) fn json_answer(value: &Value) -> Response<Body> {
 /// A text of this content type.
 pub(super) fn typed(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }

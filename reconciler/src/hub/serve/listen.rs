@@ -91,8 +91,10 @@ impl FromStr for Listen {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
         }
-        let address = text.parse().map_err(|_| ServeError::Unclear { text: text.to_owned() })?;
-        Ok(Self::Tcp(address))
+        let address = text
+            .parse()
+            .map_err(|_| ServeError::Unclear { text: text.to_owned() })?;
+        loopback(address).map(Self::Tcp)
     }
 }
 
@@ -148,11 +150,13 @@ impl Drop for Bound {
 
 /// Binds the socket.
 pub async fn bind(listen: &Listen) -> Result<Bound, ServeError> {
-    let failed = |source| ServeError::Bind { listen: listen.clone(), source };
+    let failed = |source| ServeError::Bind {
+        listen: listen.clone(),
+        source,
+    };
     match listen {
-        Listen::Tcp(address) if !address.ip().is_loopback() => Err(ServeError::NotLoopback { address: *address }),
         Listen::Tcp(address) => {
-            let listener = TcpListener::bind(address).await.map_err(failed)?;
+            let listener = TcpListener::bind(loopback(*address)?).await.map_err(failed)?;
             Ok(Bound(Listener::Tcp(listener)))
         }
         Listen::Unix(path) => {
@@ -161,6 +165,14 @@ pub async fn bind(listen: &Listen) -> Result<Bound, ServeError> {
             std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
             Ok(Bound(Listener::Unix(listener, path.clone())))
         }
+    }
+}
+
+fn loopback(address: SocketAddr) -> Result<SocketAddr, ServeError> {
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err(ServeError::NotLoopback { address })
     }
 }
 
@@ -230,7 +242,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(HEADER_BYTES_MAX);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(HEADER_BYTES_MAX);
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     let ended = tokio::select! {
         biased;

@@ -37,26 +37,63 @@ pub(super) fn text(state: &State) -> Result<String, std::fmt::Error> {
     let observation = Observation::new(state);
     let view = observation.fleet();
     let mut registry = Registry::with_prefix("flotilla");
-    let clusters = family(&mut registry, "clusters", "Registered clusters by whether they are connected");
+    let clusters = family(
+        &mut registry,
+        "clusters",
+        "Registered clusters by whether they are connected",
+    );
     for (session, clusters_there) in &view.clusters {
-        clusters.get_or_create(&InState { state: Word(session.as_str()) }).set(number(*clusters_there));
+        clusters
+            .get_or_create(&InState {
+                state: Word(session.as_str()),
+            })
+            .set(number(*clusters_there));
     }
     let units = family(&mut registry, "units", "Units by whether they are ready");
     let counts = view.units;
-    for (word, count) in [("Ready", counts.ready), ("NotReady", counts.not_ready), ("Unknown", counts.unknown)] {
+    for (word, count) in [
+        ("Ready", counts.ready),
+        ("NotReady", counts.not_ready),
+        ("Unknown", counts.unknown),
+    ] {
         units.get_or_create(&InState { state: Word(word) }).set(number(count));
     }
-    let findings = family(&mut registry, "findings", "Findings of the accepted revision by severity");
+    let findings = family(
+        &mut registry,
+        "findings",
+        "Findings of the accepted revision by severity",
+    );
     let counts = view.findings;
-    for (word, count) in [("Error", counts.errors), ("Warning", counts.warnings), ("Info", counts.infos)] {
-        findings.get_or_create(&OfSeverity { severity: Word(word) }).set(number(count));
+    for (word, count) in [
+        ("Error", counts.errors),
+        ("Warning", counts.warnings),
+        ("Info", counts.infos),
+    ] {
+        findings
+            .get_or_create(&OfSeverity { severity: Word(word) })
+            .set(number(count));
     }
     let sequence = i64::try_from(view.sequence.unwrap_or_default()).unwrap_or(i64::MAX);
-    gauge(&mut registry, "released_sequence", "Sequence of the newest release", sequence);
+    gauge(
+        &mut registry,
+        "released_sequence",
+        "Sequence of the newest release",
+        sequence,
+    );
     let followed = i64::from(observation.is_source_followed());
-    gauge(&mut registry, "source_followed", "1 while the source branch can be read and followed", followed);
+    gauge(
+        &mut registry,
+        "source_followed",
+        "1 while the source branch can be read and followed",
+        followed,
+    );
     let recovering = i64::from(observation.is_recovering());
-    gauge(&mut registry, "recovering", "1 while the hub holds still until it knows what clusters hold", recovering);
+    gauge(
+        &mut registry,
+        "recovering",
+        "1 while the hub holds still until it knows what clusters hold",
+        recovering,
+    );
     let mut out = String::new();
     encode(&mut out, &registry)?;
     Ok(out)

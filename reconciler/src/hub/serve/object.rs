@@ -58,7 +58,11 @@ impl Object {
         let mut status = self.status.clone();
         if !self.conditions.is_empty() {
             status.insert("observedGeneration".to_owned(), json!(generation));
-            let conditions = self.conditions.iter().map(|condition| observed(condition, generation)).collect();
+            let conditions = self
+                .conditions
+                .iter()
+                .map(|condition| observed(condition, generation))
+                .collect();
             status.insert("conditions".to_owned(), Value::Array(conditions));
         }
         let mut whole = json!({
@@ -78,7 +82,14 @@ impl Object {
         let named = format!("{}/{}/{}", resource.names().plural, self.namespace, self.name);
         let hex = Digest::of_bytes(named.as_bytes()).short(32);
         // Version 8 of RFC 9562 is for ids that are made from something of one's own.
-        format!("{}-{}-8{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+        format!(
+            "{}-{}-8{}-8{}-{}",
+            &hex[..8],
+            &hex[8..12],
+            &hex[13..16],
+            &hex[17..20],
+            &hex[20..]
+        )
     }
 }
 

@@ -88,12 +88,15 @@ impl Query {
 
     fn fields(&mut self, text: &str) -> Result<(), Refused> {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let known = part.split_once('=').map(|(key, value)| (key, value.trim_start_matches('=')));
+            let known = part
+                .split_once('=')
+                .map(|(key, value)| (key, value.trim_start_matches('=')));
             match known {
                 Some(("metadata.name", value)) => self.name = Some(value.to_owned()),
                 Some(("metadata.namespace", value)) => self.namespace = Some(value.to_owned()),
                 _ => {
-                    let message = format!("field selector {part:?}: only metadata.name= and metadata.namespace= are known");
+                    let message =
+                        format!("field selector {part:?}: only metadata.name= and metadata.namespace= are known");
                     return Err(Refused::bad_request(message));
                 }
             }
@@ -111,7 +114,9 @@ fn read_continue(text: &str) -> Result<Option<(String, String)>, Refused> {
     if text.is_empty() {
         return Ok(None);
     }
-    let parts = text.split_once('/').ok_or_else(|| Refused::bad_request("continue is not a token of this API"))?;
+    let parts = text
+        .split_once('/')
+        .ok_or_else(|| Refused::bad_request("continue is not a token of this API"))?;
     Ok(Some((parts.0.to_owned(), parts.1.to_owned())))
 }
 
@@ -123,7 +128,9 @@ fn number(key: &str, value: &str) -> Result<Option<usize>, Refused> {
     if value.is_empty() {
         return Ok(None);
     }
-    let number = value.parse().map_err(|_| Refused::bad_request(format!("{key} {value:?} is not a number")))?;
+    let number = value
+        .parse()
+        .map_err(|_| Refused::bad_request(format!("{key} {value:?} is not a number")))?;
     Ok(Some(number))
 }
 
@@ -132,9 +139,15 @@ fn label_selector(text: &str) -> Result<LabelSelector, Refused> {
     if text.len() > SELECTOR_CHARS_MAX {
         return Err(Refused::bad_request("the label selector is too long"));
     }
-    let parts = outside_parentheses(text).into_iter().map(str::trim).filter(|part| !part.is_empty());
+    let parts = outside_parentheses(text)
+        .into_iter()
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
     let match_expressions = parts.map(requirement).collect::<Result<_, _>>()?;
-    Ok(LabelSelector { match_expressions, ..LabelSelector::default() })
+    Ok(LabelSelector {
+        match_expressions,
+        ..LabelSelector::default()
+    })
 }
 
 fn outside_parentheses(text: &str) -> Vec<&str> {
@@ -190,7 +203,10 @@ mod tests {
 
     #[track_caller]
     fn check(selector: &str, labels: &[(&str, &str)], expected: bool) {
-        let labels: BTreeMap<_, _> = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let labels: BTreeMap<_, _> = labels
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         let read = label_selector(selector).expect("a selector");
         assert_eq!(read.matches(&labels), expected, "{selector} on {labels:?}");
     }
@@ -212,6 +228,9 @@ mod tests {
             assert!(label_selector(selector).is_err(), "{selector}");
         }
         let pairs = [("fieldSelector".to_owned(), "status.phase=Running".to_owned())];
-        assert!(Query::parse(&pairs).is_err(), "a field that is not indexed is not silently ignored");
+        assert!(
+            Query::parse(&pairs).is_err(),
+            "a field that is not indexed is not silently ignored"
+        );
     }
 }

@@ -42,18 +42,31 @@ pub(super) struct Column {
 }
 
 const fn text(name: &'static str, description: &'static str) -> Column {
-    Column { name, type_name: "string", priority: 0, description }
+    Column {
+        name,
+        type_name: "string",
+        priority: 0,
+        description,
+    }
 }
 
 const fn number(name: &'static str, description: &'static str) -> Column {
-    Column { name, type_name: "integer", priority: 0, description }
+    Column {
+        name,
+        type_name: "integer",
+        priority: 0,
+        description,
+    }
 }
 
 const fn wide(column: Column) -> Column {
     Column { priority: 1, ..column }
 }
 
-const READY: Column = text("Ready", "Whether all of it is as it should be; Unknown while something is under way.");
+const READY: Column = text(
+    "Ready",
+    "Whether all of it is as it should be; Unknown while something is under way.",
+);
 const MESSAGE: Column = wide(text("Message", "Why it is ready or not."));
 
 impl Resource {
@@ -74,12 +87,22 @@ impl Resource {
 
     /// How it is called.
     pub(super) fn names(self) -> Names {
-        let names = |plural, singular, kind, short, namespaced| Names { plural, singular, kind, short, namespaced };
+        let names = |plural, singular, kind, short, namespaced| Names {
+            plural,
+            singular,
+            kind,
+            short,
+            namespaced,
+        };
         match self {
             Self::Fleets => names("fleets", "fleet", "Fleet", &[], false),
-            Self::ManagedClusters => {
-                names("managedclusters", "managedcluster", "ManagedCluster", &["mcls", "cluster", "clusters"], true)
-            }
+            Self::ManagedClusters => names(
+                "managedclusters",
+                "managedcluster",
+                "ManagedCluster",
+                &["mcls", "cluster", "clusters"],
+                true,
+            ),
             Self::Subscriptions => names("subscriptions", "subscription", "Subscription", &["sub", "subs"], true),
             Self::Placements => names("placements", "placement", "Placement", &["place"], true),
             Self::Descriptions => names("descriptions", "description", "Description", &["desc"], true),
@@ -116,7 +139,10 @@ const MANAGED_CLUSTER: &[Column] = &[
     READY,
     text("Session", "Connected, Disconnected, or NeverSeen since this hub runs."),
     text("Version", "The version of its API server."),
-    number("Sequence", "The sequence it took last; an unchanged list is not sent again."),
+    number(
+        "Sequence",
+        "The sequence it took last; an unchanged list is not sent again.",
+    ),
     text("Units", "Units that are ready there, of all."),
     wide(text("Sync", "Who applies: Dual and Pull the agent, Push the hub.")),
     wide(text("Cluster-ID", "The id in its file.")),

@@ -43,7 +43,12 @@ pub(super) struct Context {
 impl Context {
     /// `local_names`: whether callers come through TCP, where a web page may send a browser.
     pub(super) fn new(store: Arc<Store>, local_names: bool, shutdown: CancellationToken) -> Self {
-        Self { store, watches: Arc::new(Semaphore::new(WATCHES_MAX)), shutdown, local_names }
+        Self {
+            store,
+            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            shutdown,
+            local_names,
+        }
     }
 }
 
@@ -57,15 +62,27 @@ pub(super) fn router(context: Context) -> Router {
         .route("/readyz", get(ready))
         .route("/metrics", get(scrape))
         .route("/version", get(async || json_answer(&discovery::version())))
-        .route("/api", get(async |headers: HeaderMap| roots(&headers, discovery::core_versions, discovery::aggregated_core)))
+        .route(
+            "/api",
+            get(async |headers: HeaderMap| roots(&headers, discovery::core_versions, discovery::aggregated_core)),
+        )
         .route("/api/v1", get(async || json_answer(&discovery::core_resources())))
-        .route("/apis", get(async |headers: HeaderMap| roots(&headers, discovery::groups, discovery::aggregated)))
+        .route(
+            "/apis",
+            get(async |headers: HeaderMap| roots(&headers, discovery::groups, discovery::aggregated)),
+        )
         .route(&group, get(async || json_answer(&discovery::group())))
         .route(&version, get(async || json_answer(&discovery::resources())))
         .route(&format!("{version}/{{resource}}"), get(list))
         .route(&format!("{version}/{{resource}}/{{name}}"), get(one))
-        .route(&format!("{version}/namespaces/{{namespace}}/{{resource}}"), get(list_namespace))
-        .route(&format!("{version}/namespaces/{{namespace}}/{{resource}}/{{name}}"), get(one_of_namespace))
+        .route(
+            &format!("{version}/namespaces/{{namespace}}/{{resource}}"),
+            get(list_namespace),
+        )
+        .route(
+            &format!("{version}/namespaces/{{namespace}}/{{resource}}/{{name}}"),
+            get(one_of_namespace),
+        )
         .fallback(async || Response::from(Refused::not_found("the server could not find the requested resource")))
         .layer(middleware::from_fn_with_state(context.clone(), door))
         .with_state(context)
@@ -90,8 +107,12 @@ async fn door(State(context): State<Context>, request: Request, next: Next) -> R
 /// comes back; a browser cannot lie about that name.
 fn came_under_a_local_name(headers: &HeaderMap, uri: &Uri) -> bool {
     let header = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let Some(authority) = uri.authority().map(|authority| authority.as_str()).or(header) else { return true };
-    let Ok(authority) = authority.parse::<http::uri::Authority>() else { return false };
+    let Some(authority) = uri.authority().map(|authority| authority.as_str()).or(header) else {
+        return true;
+    };
+    let Ok(authority) = authority.parse::<http::uri::Authority>() else {
+        return false;
+    };
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
@@ -107,7 +128,12 @@ async fn refuse_write(context: &Context, path: &str) -> Refused {
     };
     if let Some((plural, namespace, name)) = named
         && let Some(resource) = Resource::from_plural(plural)
-        && let Some(item) = context.store.shelf(resource).await.items.get(&(namespace.to_owned(), name.to_owned()))
+        && let Some(item) = context
+            .store
+            .shelf(resource)
+            .await
+            .items
+            .get(&(namespace.to_owned(), name.to_owned()))
         && !item.object.declared_in.is_empty()
     {
         message = format!("{message}; {name} is declared in {}", item.object.declared_in);
@@ -182,12 +208,21 @@ fn asked(plural: &str, headers: &HeaderMap, uri: &Uri) -> Result<(Shape, Query),
     let resource = Resource::from_plural(plural).ok_or_else(unknown)?;
     let form = form(headers, false).ok_or_else(Refused::not_acceptable)?;
     let query = Query::parse(&pairs(uri)?)?;
-    Ok((Shape { resource, form, rows: query.rows }, query))
+    Ok((
+        Shape {
+            resource,
+            form,
+            rows: query.rows,
+        },
+        query,
+    ))
 }
 
 fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Refused> {
     let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
-    pairs.map(|pairs| pairs.0).map_err(|error| Refused::bad_request(error.to_string()))
+    pairs
+        .map(|pairs| pairs.0)
+        .map_err(|error| Refused::bad_request(error.to_string()))
 }
 
 async fn listed(
@@ -209,7 +244,10 @@ async fn listed(
     }
     let shelf = context.store.shelf(shape.resource).await;
     let after = |key: &(String, String)| query.after.as_ref().is_none_or(|after| key > after);
-    let selected = shelf.items.iter().filter(|(key, item)| after(key) && query.selects(&item.object));
+    let selected = shelf
+        .items
+        .iter()
+        .filter(|(key, item)| after(key) && query.selects(&item.object));
     let mut items: Vec<_> = selected.map(|(_, item)| Arc::clone(item)).collect();
     let mut metadata = json!({ "resourceVersion": shelf.version.to_string() });
     if let Some(limit) = query.limit.filter(|limit| *limit < items.len()) {
@@ -224,7 +262,13 @@ fn watched(context: &Context, shape: Shape, query: Query) -> Result<Response, Re
     let permit = Arc::clone(&context.watches).try_acquire_owned();
     let permit = permit.map_err(|_| Refused::too_many(format!("{WATCHES_MAX} watches run already")))?;
     let (store, shutdown) = (Arc::clone(&context.store), context.shutdown.clone());
-    let watch = Watch { store, shape, query, shutdown, _permit: permit };
+    let watch = Watch {
+        store,
+        shape,
+        query,
+        shutdown,
+        _permit: permit,
+    };
     Ok(typed("application/json", Body::from_stream(watch.events())))
 }
 
@@ -238,6 +282,6 @@ async fn got(
     let (shape, _) = asked(plural, headers, uri)?;
     let shelf = context.store.shelf(shape.resource).await;
     let item = shelf.items.get(&(namespace.to_owned(), name.to_owned()));
-    let missing = || Refused::not_found(format!("{plural}.{GROUP} {name:?} not found"));
+    let missing = || Refused::no_such(plural, name);
     Ok(json_answer(&shape.one(item.ok_or_else(missing)?)))
 }

@@ -42,7 +42,11 @@ pub(super) struct Item {
 impl Shelf {
     /// An empty shelf of a hub that started at this version.
     pub(super) fn new(version: u64) -> Self {
-        Self { version, horizon: version, ..Self::default() }
+        Self {
+            version,
+            horizon: version,
+            ..Self::default()
+        }
     }
 
     /// The next shelf. `next` is the version that changes get; without a change the shelf is as it was.
@@ -70,22 +74,42 @@ impl Shelf {
         while gone.len() > GONE_MAX {
             horizon = gone.pop_front().map_or(horizon, |(version, _)| version);
         }
-        Arc::new(Self { items, version: next, gone, horizon })
+        Arc::new(Self {
+            items,
+            version: next,
+            gone,
+            horizon,
+        })
     }
 
     /// What went after a version; `None` when that may be forgotten, or the version is not one of this hub.
     pub(super) fn gone_since(&self, version: u64) -> Option<impl Iterator<Item = &Arc<Item>>> {
         let known = (self.horizon..=self.version).contains(&version);
-        known.then(|| self.gone.iter().filter(move |(went, _)| *went > version).map(|(_, item)| item))
+        known.then(|| {
+            self.gone
+                .iter()
+                .filter(move |(went, _)| *went > version)
+                .map(|(_, item)| item)
+        })
     }
 }
 
 fn item(before: Option<&Arc<Item>>, object: Object, version: u64) -> Item {
     match before {
-        None => Item { object, version, created: version, generation: 1 },
+        None => Item {
+            object,
+            version,
+            created: version,
+            generation: 1,
+        },
         Some(before) => {
             let generation = before.generation + u64::from(before.object.spec != object.spec);
-            Item { object, version, created: before.created, generation }
+            Item {
+                object,
+                version,
+                created: before.created,
+                generation,
+            }
         }
     }
 }

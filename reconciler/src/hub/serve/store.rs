@@ -39,9 +39,17 @@ impl Store {
         let start = u64::try_from(since_1970.as_millis()).unwrap_or_default();
         let empty = |_| {
             let shelf = Arc::new(Shelf::new(start));
-            Mutex::new(Looked { shelf, state: None, next: Instant::now() })
+            Mutex::new(Looked {
+                shelf,
+                state: None,
+                next: Instant::now(),
+            })
         };
-        Self { state, shelves: Resource::ALL.map(empty), version: AtomicU64::new(start) }
+        Self {
+            state,
+            shelves: Resource::ALL.map(empty),
+            version: AtomicU64::new(start),
+        }
     }
 
     /// The objects of a kind, as new as they may be.
@@ -61,7 +69,11 @@ impl Store {
         // A look that panicked leaves the shelf as it was; the panic itself is on stderr.
         if let Ok((state, shelf)) = look.await {
             let cost = now.elapsed();
-            *looked = Looked { shelf, state: Some(state), next: now + cost * REST_FACTOR };
+            *looked = Looked {
+                shelf,
+                state: Some(state),
+                next: now + cost * REST_FACTOR,
+            };
         }
         Arc::clone(&looked.shelf)
     }

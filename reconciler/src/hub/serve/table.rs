@@ -21,7 +21,10 @@ impl Shape {
     /// One object.
     pub(super) fn one(&self, item: &Arc<Item>) -> Value {
         match self.form {
-            Form::Table => self.table(json!({ "resourceVersion": item.version.to_string() }), &[Arc::clone(item)]),
+            Form::Table => self.table(
+                json!({ "resourceVersion": item.version.to_string() }),
+                &[Arc::clone(item)],
+            ),
             Form::Metadata => self.metadata(item),
             Form::Plain | Form::Discovery => self.whole(item),
         }
@@ -29,16 +32,15 @@ impl Shape {
 
     /// A list. `metadata` is the list's own.
     pub(super) fn list(&self, metadata: Value, items: &[Arc<Item>]) -> Value {
-        let (api_version, kind, form): (String, String, fn(&Self, &Arc<Item>) -> Value) = match self.form {
+        let (api_version, kind) = match self.form {
             Form::Table => return self.table(metadata, items),
-            Form::Metadata => {
-                ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned(), |shape, item| shape.metadata(item))
-            }
-            Form::Plain | Form::Discovery => {
-                (format!("{GROUP}/{VERSION}"), format!("{}List", self.resource.names().kind), |shape, item| shape.whole(item))
-            }
+            Form::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned()),
+            Form::Plain | Form::Discovery => (
+                format!("{GROUP}/{VERSION}"),
+                format!("{}List", self.resource.names().kind),
+            ),
         };
-        let items: Vec<_> = items.iter().map(|item| form(self, item)).collect();
+        let items: Vec<_> = items.iter().map(|item| self.one(item)).collect();
         json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items })
     }
 
@@ -50,7 +52,8 @@ impl Shape {
         }
         match self.form {
             Form::Table => {
-                let object = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata });
+                let object =
+                    json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata });
                 let rows = [json!({ "cells": [], "object": object })];
                 self.with_rows(json!({ "resourceVersion": version.to_string() }), &rows)
             }
@@ -87,7 +90,9 @@ impl Shape {
             "name": "Name", "type": "string", "format": "name", "priority": 0,
             "description": "The object's name.",
         });
-        let columns: Vec<_> = std::iter::once(name).chain(self.resource.columns().iter().map(column)).collect();
+        let columns: Vec<_> = std::iter::once(name)
+            .chain(self.resource.columns().iter().map(column))
+            .collect();
         json!({
             "apiVersion": "meta.k8s.io/v1",
             "kind": "Table",
@@ -98,8 +103,9 @@ impl Shape {
     }
 
     fn row(&self, item: &Item) -> Value {
-        let cells: Vec<_> =
-            std::iter::once(json!(item.object.name)).chain(item.object.cells.iter().cloned()).collect();
+        let cells: Vec<_> = std::iter::once(json!(item.object.name))
+            .chain(item.object.cells.iter().cloned())
+            .collect();
         match self.rows {
             Rows::None => json!({ "cells": cells }),
             Rows::Metadata => json!({ "cells": cells, "object": self.metadata(item) }),

@@ -85,7 +85,11 @@ impl Progress {
                 }
             }
             let shelf = self.watch.store.shelf(self.watch.shape.resource).await;
-            if self.started { self.look(&shelf) } else { self.start(&shelf) }
+            if self.started {
+                self.look(&shelf)
+            } else {
+                self.start(&shelf)
+            }
         }
         let count = self.waiting.len().min(BATCH);
         let mut chunk = Vec::new();
@@ -109,14 +113,18 @@ impl Progress {
         let known = from.parse().ok();
         match known.and_then(|version| Some((version, shelf.gone_since(version)?))) {
             Some((version, gone)) => {
-                let deleted: Vec<_> = gone.filter(|item| self.watch.query.selects(&item.object)).cloned().collect();
+                let deleted: Vec<_> = gone
+                    .filter(|item| self.watch.query.selects(&item.object))
+                    .cloned()
+                    .collect();
                 for item in deleted {
                     self.push("DELETED", &item);
                 }
                 self.resume(shelf, version);
             }
             None => {
-                self.waiting.push_back(json!({ "type": "ERROR", "object": Refused::expired().status() }));
+                self.waiting
+                    .push_back(json!({ "type": "ERROR", "object": Refused::expired().status() }));
                 self.ended = true;
             }
         }
@@ -170,13 +178,17 @@ impl Progress {
         }
         for (_, item) in before.iter().filter(|(key, _)| !selected.contains_key(*key)) {
             // The version at which it went, so that a client that goes on from here does not hear it twice.
-            let item = Item { version: shelf.version, ..Item::clone(item) };
+            let item = Item {
+                version: shelf.version,
+                ..Item::clone(item)
+            };
             self.push("DELETED", &Arc::new(item));
         }
     }
 
     fn push(&mut self, kind: &str, item: &Arc<Item>) {
-        self.waiting.push_back(json!({ "type": kind, "object": self.watch.shape.one(item) }));
+        self.waiting
+            .push_back(json!({ "type": kind, "object": self.watch.shape.one(item) }));
     }
 
     fn bookmark(&self, version: u64, initial_events_end: bool) -> Value {

@@ -9,7 +9,11 @@ use crate::hub::observe::{ClusterView, Observation};
 
 pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
     let declared = observation.state.fleet.as_ref().map(|fleet| fleet.clusters.values());
-    declared.into_iter().flatten().map(|cluster| object(observation, cluster)).collect()
+    declared
+        .into_iter()
+        .flatten()
+        .map(|cluster| object(observation, cluster))
+        .collect()
 }
 
 fn object(observation: &Observation<'_>, cluster: &Cluster) -> Object {
@@ -27,7 +31,8 @@ fn object(observation: &Observation<'_>, cluster: &Cluster) -> Object {
 }
 
 fn spec(cluster: &Cluster) -> Value {
-    let mut spec = json!({ "syncMode": cluster.sync_mode, "taints": cluster.taints, "publicKeys": cluster.public_keys });
+    let mut spec =
+        json!({ "syncMode": cluster.sync_mode, "taints": cluster.taints, "publicKeys": cluster.public_keys });
     if !cluster.cluster_id.is_empty() {
         spec["clusterId"] = json!(cluster.cluster_id);
     }
@@ -45,11 +50,20 @@ fn status(observation: &Observation<'_>, view: &ClusterView) -> Map<String, Valu
         }
     };
     put("session", Some(json!(view.session)));
-    put("k8sVersion", view.kubernetes_version.as_ref().map(|version| json!(version)));
+    put(
+        "k8sVersion",
+        view.kubernetes_version.as_ref().map(|version| json!(version)),
+    );
     put("heldSequence", view.held_sequence.map(|sequence| json!(sequence)));
-    put("releasedSequence", observation.sequence().map(|sequence| json!(sequence)));
+    put(
+        "releasedSequence",
+        observation.sequence().map(|sequence| json!(sequence)),
+    );
     let refused = view.refused.as_ref();
-    put("refused", refused.map(|(sequence, message)| json!({ "sequence": sequence, "message": message })));
+    put(
+        "refused",
+        refused.map(|(sequence, message)| json!({ "sequence": sequence, "message": message })),
+    );
     let (all, ready) = view.units;
     put("units", Some(json!({ "total": all, "ready": ready })));
     status

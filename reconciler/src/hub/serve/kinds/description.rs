@@ -12,10 +12,18 @@ use crate::hub::observe::{Observation, short_revision, shown_revision};
 
 pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
     let state = observation.state;
-    let published = state.rendered.as_ref().or(state.released.as_ref()).map(|commit| &commit.published.units);
+    let published = state
+        .rendered
+        .as_ref()
+        .or(state.released.as_ref())
+        .map(|commit| &commit.published.units);
     let variants = published.into_iter().flatten();
     variants
-        .flat_map(|(key, unit)| unit.variants.iter().map(move |(name, variant)| (key, unit, name, variant)))
+        .flat_map(|(key, unit)| {
+            unit.variants
+                .iter()
+                .map(move |(name, variant)| (key, unit, name, variant))
+        })
         .map(|(key, unit, name, variant)| object(observation, key, unit, (name, variant)))
         .collect()
 }
@@ -27,7 +35,11 @@ fn object(
     (name, variant): (&VariantName, &Variant),
 ) -> Object {
     let branch = &observation.state.branch;
-    let clusters = unit.clusters.values().filter(|placement| placement.variant == *name).count();
+    let clusters = unit
+        .clusters
+        .values()
+        .filter(|placement| placement.variant == *name)
+        .count();
     let mut labels = BTreeMap::new();
     if key.name().len() <= 63 {
         labels.insert(SUBSCRIPTION_LABEL.to_owned(), key.name().to_owned());

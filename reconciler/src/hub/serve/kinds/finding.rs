@@ -15,8 +15,14 @@ pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
 
 fn object(finding: &Finding) -> Object {
     let whole = plain(finding);
-    let labels = [("severity", format!("{:?}", finding.severity)), ("reason", finding.reason.clone())];
-    let labels: BTreeMap<_, _> = labels.into_iter().map(|(key, value)| (format!("fleet.flotilla.dev/{key}"), value)).collect();
+    let labels = [
+        ("severity", format!("{:?}", finding.severity)),
+        ("reason", finding.reason.clone()),
+    ];
+    let labels: BTreeMap<_, _> = labels
+        .into_iter()
+        .map(|(key, value)| (format!("fleet.flotilla.dev/{key}"), value))
+        .collect();
     Object {
         namespace: String::new(),
         name: name(finding, &whole),
@@ -37,7 +43,11 @@ fn name(finding: &Finding, whole: &Value) -> String {
 }
 
 fn place(finding: &Finding) -> String {
-    if finding.line == 0 { finding.file.clone() } else { format!("{}:{}", finding.file, finding.line) }
+    if finding.line == 0 {
+        finding.file.clone()
+    } else {
+        format!("{}:{}", finding.file, finding.line)
+    }
 }
 
 fn cells(finding: &Finding) -> Vec<Value> {

@@ -36,16 +36,34 @@ fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value>
             status.insert(field.to_owned(), value);
         }
     };
-    let shown = |revision: &Option<Revision>| revision.as_ref().map(|revision| json!(shown_revision(branch, revision)));
+    let shown = |revision: &Option<Revision>| {
+        revision
+            .as_ref()
+            .map(|revision| json!(shown_revision(branch, revision)))
+    };
     put("source", shown(&view.source));
     put("accepted", shown(&view.accepted));
     // Commits of the hub's own refs, on no branch of the source.
-    put("rendered", view.rendered.as_ref().map(|commit| json!(shown_revision("", commit))));
-    put("released", view.released.as_ref().map(|commit| json!(shown_revision("", commit))));
+    put(
+        "rendered",
+        view.rendered.as_ref().map(|commit| json!(shown_revision("", commit))),
+    );
+    put(
+        "released",
+        view.released.as_ref().map(|commit| json!(shown_revision("", commit))),
+    );
     put("sequence", view.sequence.map(|sequence| json!(sequence)));
     put("recovering", observation.is_recovering().then_some(json!(true)));
-    let clusters = view.clusters.iter().map(|(session, count)| (session.as_str().to_owned(), json!(count)));
-    put("clusters", Some(Value::Object(clusters.map(|(name, count)| (lower_first(&name), count)).collect())));
+    let clusters = view
+        .clusters
+        .iter()
+        .map(|(session, count)| (session.as_str().to_owned(), json!(count)));
+    put(
+        "clusters",
+        Some(Value::Object(
+            clusters.map(|(name, count)| (lower_first(&name), count)).collect(),
+        )),
+    );
     put("units", Some(plain(view.units)));
     put("findings", Some(plain(view.findings)));
     status
@@ -61,7 +79,10 @@ fn lower_first(word: &str) -> String {
 fn cells(branch: &str, view: &FleetView) -> Vec<Value> {
     let (ready, message) = ready_cells(&view.conditions);
     let count = |wanted: Session| {
-        view.clusters.iter().find(|(session, _)| *session == wanted).map_or(0, |(_, count)| *count)
+        view.clusters
+            .iter()
+            .find(|(session, _)| *session == wanted)
+            .map_or(0, |(_, count)| *count)
     };
     let clusters = view.clusters.iter().map(|(_, count)| count).sum();
     let short = |commit: &Option<Revision>| or_dash(commit.as_ref().map(|commit| short_revision("", commit)));

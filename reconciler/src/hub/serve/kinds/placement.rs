@@ -12,8 +12,13 @@ use super::{of, or_dash, ready_cells};
 use crate::hub::observe::{Observation, PlacementView, Rung, short_revision, shown_revision};
 
 pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
-    let pairs = observation.placements.iter().flat_map(|(unit, clusters)| clusters.iter().map(|cluster| (*unit, *cluster)));
-    pairs.map(|(unit, cluster)| object(observation, unit, cluster)).collect()
+    let pairs = observation
+        .placements
+        .iter()
+        .flat_map(|(unit, clusters)| clusters.iter().map(|cluster| (*unit, *cluster)));
+    pairs
+        .map(|(unit, cluster)| object(observation, unit, cluster))
+        .collect()
 }
 
 fn object(observation: &Observation<'_>, unit: &UnitKey, cluster: &ClusterName) -> Object {
@@ -79,7 +84,10 @@ fn status(view: &PlacementView) -> Map<String, Value> {
 
 fn cells(branch: &str, cluster: &ClusterName, view: &PlacementView, entry: Entry<'_>) -> Vec<Value> {
     let (ready, message) = ready_cells(&view.summary);
-    let waits_for = Rung::ALL.into_iter().skip(1).find(|rung| !view.ladder.rung(*rung).is_true());
+    let waits_for = Rung::ALL
+        .into_iter()
+        .skip(1)
+        .find(|rung| !view.ladder.rung(*rung).is_true());
     vec![
         ready,
         json!(cluster),

@@ -11,7 +11,11 @@ use super::{of, or_dash, ready_cells};
 use crate::hub::observe::{Observation, UnitView, short_revision, shown_revision};
 
 pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
-    observation.units().into_iter().map(|unit| object(observation, unit)).collect()
+    observation
+        .units()
+        .into_iter()
+        .map(|unit| object(observation, unit))
+        .collect()
 }
 
 fn object(observation: &Observation<'_>, key: &UnitKey) -> Object {
@@ -23,7 +27,9 @@ fn object(observation: &Observation<'_>, key: &UnitKey) -> Object {
         namespace: key.namespace().to_owned(),
         name: key.name().to_owned(),
         labels: BTreeMap::new(),
-        declared_in: subscription.map(|declared| format!("{}:{}", declared.file, declared.line)).unwrap_or_default(),
+        declared_in: subscription
+            .map(|declared| format!("{}:{}", declared.file, declared.line))
+            .unwrap_or_default(),
         // A unit that is declared no more and is still being removed has nothing that is wanted.
         spec: subscription.map(|declared| spec(declared)).unwrap_or_else(|| json!({})),
         status: status(branch, &view, declared),
@@ -93,11 +99,21 @@ fn subscriber(declared: &Subscriber) -> Value {
 
 fn feed(declared: &Feed) -> Value {
     let whole = match declared {
-        Feed::Object { api_version, kind, namespace, name } => {
+        Feed::Object {
+            api_version,
+            kind,
+            namespace,
+            name,
+        } => {
             json!({ "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name })
         }
         Feed::Path { path, exclude } => json!({ "path": path, "exclude": exclude }),
-        Feed::Selector { selector, kind, api_version, namespace } => {
+        Feed::Selector {
+            selector,
+            kind,
+            api_version,
+            namespace,
+        } => {
             json!({ "selector": selector, "apiVersion": api_version, "kind": kind, "namespace": namespace })
         }
     };

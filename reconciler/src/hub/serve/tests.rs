@@ -1,0 +1,453 @@
+//! The API as a client meets it. kubectl itself judges it in the journeys of `tests/`.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::body::{Body, Bytes};
+use http::{Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use render::{Finding, ObjectKey};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use super::router::{Context, router};
+use super::store::Store;
+use super::{Listen, ServeError, bind, run};
+use crate::hub::engine::State;
+use crate::hub::observe::fixture::{World, unit, units};
+use crate::wire::{Health, UnitState};
+
+const GROUP: &str = "/apis/fleet.flotilla.dev/v1alpha1";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/// An API over a world that may change under it.
+struct Api {
+    world: World,
+    state: Arc<RwLock<State>>,
+    router: axum::Router,
+    stop: CancellationToken,
+}
+
+impl Api {
+    fn new(world: World) -> Self {
+        let state = Arc::new(RwLock::new(world.state.clone()));
+        let stop = CancellationToken::new();
+        let store = Arc::new(Store::new(Arc::clone(&state)));
+        Self {
+            world,
+            state,
+            router: router(Context::new(store, true, stop.clone())),
+            stop,
+        }
+    }
+
+    /// Clusters a and b, with shop/web on both; a is well, and b is away.
+    fn settled() -> Self {
+        let mut world = World::new();
+        world.push('1', &["a", "b"], &["a", "b"]);
+        for name in ["a", "b"] {
+            world.connect(name);
+            world.report(name, UnitState::Applied, Health::Current);
+        }
+        world.disconnect("b");
+        Self::new(world)
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut World)) {
+        change(&mut self.world);
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = self.world.state.clone();
+    }
+
+    async fn ask(&self, method: &str, path: &str, accept: &str) -> (StatusCode, Body) {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "localhost:7070");
+        let request = request
+            .header(header::ACCEPT, accept)
+            .body(Body::empty())
+            .expect("a request");
+        let response = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("a router cannot fail");
+        (response.status(), response.into_body())
+    }
+
+    async fn get(&self, path: &str, accept: &str) -> (StatusCode, Value) {
+        let (status, body) = self.ask("GET", path, accept).await;
+        let bytes = body.collect().await.expect("a whole body").to_bytes();
+        (status, serde_json::from_slice(&bytes).expect("JSON"))
+    }
+
+    async fn list(&self, path: &str) -> Value {
+        let (status, list) = self.get(&format!("{GROUP}{path}"), "application/json").await;
+        assert_eq!(status, StatusCode::OK, "{list}");
+        list
+    }
+
+    async fn watch(&self, path: &str) -> Events {
+        let (status, body) = self.ask("GET", &format!("{GROUP}{path}"), "application/json").await;
+        assert_eq!(status, StatusCode::OK);
+        Events {
+            body,
+            waiting: Vec::new(),
+        }
+    }
+}
+
+/// The events of a watch.
+struct Events {
+    body: Body,
+    waiting: Vec<Value>,
+}
+
+impl Events {
+    /// The next event as `TYPE name`; `None` at the end.
+    async fn next(&mut self) -> Option<String> {
+        if self.waiting.is_empty() {
+            let frame = self.body.frame().await?.expect("a frame").into_data().expect("data");
+            let lines = frame.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            self.waiting = lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect();
+        }
+        let event = self.waiting.remove(0);
+        let name = event
+            .pointer("/object/metadata/name")
+            .or(event.pointer("/object/reason"));
+        Some(format!(
+            "{} {}",
+            event["type"].as_str().unwrap_or_default(),
+            name.and_then(Value::as_str).unwrap_or_default()
+        ))
+    }
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let items = list["items"].as_array().expect("items").iter();
+    items
+        .filter_map(|item| item.pointer("/metadata/name")?.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn lists_select_by_namespace_label_and_field() {
+    let api = Api::settled();
+    assert_eq!(names(&api.list("/managedclusters").await), ["a", "b"]);
+    assert_eq!(names(&api.list("/namespaces/b/managedclusters").await), ["b"]);
+    assert_eq!(
+        names(&api.list("/managedclusters?labelSelector=env%3Dtest").await),
+        [""; 0]
+    );
+    assert_eq!(
+        names(&api.list("/managedclusters?fieldSelector=metadata.name%3Db").await),
+        ["b"]
+    );
+    let of_a = "/placements?labelSelector=clusters.clusternet.io%2Fcluster-name%3Da";
+    assert_eq!(names(&api.list(of_a).await), ["web.a"]);
+}
+
+#[tokio::test]
+async fn a_list_in_pages_names_each_object_once() {
+    let api = Api::settled();
+    let first = api.list("/managedclusters?limit=1").await;
+    assert_eq!(names(&first), ["a"]);
+    assert_eq!(first.pointer("/metadata/remainingItemCount"), Some(&json!(1)));
+    let token = first
+        .pointer("/metadata/continue")
+        .and_then(Value::as_str)
+        .expect("a token")
+        .replace('/', "%2F");
+    let second = api.list(&format!("/managedclusters?limit=1&continue={token}")).await;
+    assert_eq!(names(&second), ["b"]);
+    assert_eq!(second.pointer("/metadata/continue"), None);
+}
+
+#[tokio::test]
+async fn an_object_carries_kstatus_conditions_of_its_generation() {
+    let api = Api::settled();
+    let (_, web) = api
+        .get(
+            &format!("{GROUP}/namespaces/shop/subscriptions/web"),
+            "application/json",
+        )
+        .await;
+    assert_eq!(
+        web.pointer("/status/observedGeneration"),
+        web.pointer("/metadata/generation")
+    );
+    let conditions = web
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .expect("conditions");
+    let kinds: Vec<_> = conditions
+        .iter()
+        .filter_map(|condition| condition["type"].as_str())
+        .collect();
+    let ladder = [
+        "SourceVerified",
+        "Scheduled",
+        "Rendered",
+        "Approved",
+        "Released",
+        "Applied",
+        "Healthy",
+    ];
+    assert_eq!(
+        kinds,
+        [&["Ready"][..], &ladder].concat(),
+        "an offline cluster reconciles nothing"
+    );
+    assert_eq!(web.pointer("/status/clusters/offline"), Some(&json!(1)));
+    assert_eq!(
+        web.pointer("/status/revision"),
+        Some(&json!(format!("main@sha1:{}", "1".repeat(40))))
+    );
+}
+
+#[tokio::test]
+async fn every_kind_is_a_table_whose_rows_fit_its_columns() {
+    let mut world = Api::settled().world;
+    let finding = Finding::error("PatchDoesNotFit", "no such field").unit(&unit("shop/web"));
+    world.push_with('2', &["a", "b"], units('2', &["a", "b"]), vec![finding]);
+    let api = Api::new(world);
+    for resource in super::resource::Resource::ALL {
+        let plural = resource.names().plural;
+        let (_, table) = api.get(&format!("{GROUP}/{plural}"), TABLE).await;
+        assert_eq!(table["kind"], "Table", "{plural}");
+        let columns = table["columnDefinitions"].as_array().expect("columns").len();
+        let rows = table["rows"].as_array().expect("rows");
+        assert!(!rows.is_empty(), "{plural} has rows");
+        for row in rows {
+            assert_eq!(row["cells"].as_array().map(Vec::len), Some(columns), "{plural}: {row}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_query_path_cannot_write() {
+    let api = Api::settled();
+    let path = format!("{GROUP}/namespaces/shop/subscriptions/web");
+    for method in [
+        "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "PROPFIND",
+    ] {
+        let (status, body) = api.ask(method, &path, "*/*").await;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
+        let bytes = body.collect().await.expect("a whole body").to_bytes();
+        let answer: Value = serde_json::from_slice(&bytes).expect("a Status");
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("git push") && message.contains("subscriptions/web.yaml:1"),
+            "{method}: {message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_a_status() {
+    let api = Api::settled();
+    for path in [
+        "/namespaces/shop/subscriptions/nope",
+        "/pods",
+        "/namespaces/shop/findings",
+    ] {
+        let (status, answer) = api.get(&format!("{GROUP}{path}"), "application/json").await;
+        assert_eq!(
+            (status, &answer["kind"]),
+            (StatusCode::NOT_FOUND, &json!("Status")),
+            "{path}"
+        );
+    }
+    let (status, _) = api
+        .get(&format!("{GROUP}/subscriptions"), "application/vnd.kubernetes.protobuf")
+        .await;
+    assert_eq!(status, StatusCode::NOT_ACCEPTABLE);
+    let (status, _) = api
+        .get(&format!("{GROUP}/subscriptions?fieldSelector=spec.x%3D1"), "*/*")
+        .await;
+    assert_eq!(
+        status,
+        StatusCode::BAD_REQUEST,
+        "a selector that is not understood is not ignored"
+    );
+}
+
+#[tokio::test]
+async fn a_web_page_cannot_read_it_through_a_browser() {
+    let api = Api::settled();
+    let request = Request::builder()
+        .uri("/apis")
+        .header(header::HOST, "page.example:7070");
+    let request = request.body(Body::empty()).expect("a request");
+    let response = api.router.clone().oneshot(request).await.expect("a router cannot fail");
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_what_changed_and_nothing_twice() {
+    let mut api = Api::settled();
+    let mut events = api.watch("/managedclusters?watch=1").await;
+    assert_eq!(events.next().await.as_deref(), Some("ADDED a"));
+    assert_eq!(events.next().await.as_deref(), Some("ADDED b"));
+    api.change(|world| world.connect("b"));
+    assert_eq!(events.next().await.as_deref(), Some("MODIFIED b"), "a did not change");
+    api.change(|world| world.push('2', &["a"], &["a"]));
+    let left = [events.next().await, events.next().await].map(Option::unwrap_or_default);
+    assert_eq!(
+        left,
+        ["MODIFIED a", "DELETED b"],
+        "a is told something new, and b is gone"
+    );
+    api.stop.cancel();
+    assert_eq!(events.next().await, None, "it ends with the hub");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_from_the_version_of_a_list() {
+    let mut api = Api::settled();
+    let list = api.list("/managedclusters").await;
+    let version = list
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str)
+        .expect("a version");
+    api.change(|world| world.push('2', &["a"], &["a"]));
+    let mut events = api
+        .watch(&format!(
+            "/managedclusters?watch=1&resourceVersion={version}&timeoutSeconds=5"
+        ))
+        .await;
+    assert_eq!(events.next().await.as_deref(), Some("DELETED b"));
+    assert_eq!(events.next().await.as_deref(), Some("MODIFIED a"));
+    assert_eq!(events.next().await, None, "and ends when it said it would");
+}
+
+#[tokio::test]
+async fn a_version_of_an_earlier_hub_is_gone() {
+    let api = Api::settled();
+    let mut events = api.watch("/managedclusters?watch=1&resourceVersion=5").await;
+    assert_eq!(events.next().await.as_deref(), Some("ERROR Expired"));
+    assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn a_streamed_list_ends_with_its_bookmark() {
+    let api = Api::settled();
+    let path =
+        "/subscriptions?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
+    let mut events = api.watch(path).await;
+    assert_eq!(events.next().await.as_deref(), Some("ADDED web"));
+    assert_eq!(events.next().await.as_deref(), Some("BOOKMARK "));
+}
+
+#[tokio::test]
+async fn no_secret_value_is_served() {
+    let mut world = World::new();
+    world.push('1', &["a"], &["a"]);
+    world.give_object(
+        ObjectKey::new("v1", "Secret", "shop", "keys"),
+        json!({ "stringData": { "token": "hunter2" } }),
+    );
+    let api = Api::new(world);
+    for resource in super::resource::Resource::ALL {
+        let list = api.list(&format!("/{}", resource.names().plural)).await.to_string();
+        assert!(!list.contains("hunter2"), "{list}");
+    }
+    let descriptions = api.list("/descriptions").await;
+    let objects = descriptions.pointer("/items/0/spec/objects");
+    assert_eq!(
+        objects,
+        Some(&json!(["/Secret/shop/keys"])),
+        "keys are named, contents are not"
+    );
+}
+
+#[tokio::test]
+async fn metrics_and_readiness_tell_of_the_state() {
+    let api = Api::settled();
+    let (status, body) = api.ask("GET", "/metrics", "*/*").await;
+    let text = body.collect().await.expect("a whole body").to_bytes();
+    let text = String::from_utf8(text.to_vec()).expect("text");
+    assert_eq!(status, StatusCode::OK);
+    for line in [
+        "flotilla_clusters{state=\"Connected\"} 1",
+        "flotilla_clusters{state=\"Disconnected\"} 1",
+        "flotilla_units{state=\"Unknown\"} 1",
+        "flotilla_released_sequence 1",
+        "flotilla_source_followed 1",
+        "flotilla_recovering 0",
+    ] {
+        assert!(text.contains(line), "{line} is missing in {text}");
+    }
+    assert_eq!(api.ask("GET", "/readyz", "*/*").await.0, StatusCode::OK);
+    let fresh = Api {
+        state: Arc::default(),
+        ..Api::new(World::new())
+    };
+    let store = Arc::new(Store::new(Arc::clone(&fresh.state)));
+    let fresh = Api {
+        router: router(Context::new(store, true, CancellationToken::new())),
+        ..fresh
+    };
+    assert_eq!(
+        fresh.ask("GET", "/readyz", "*/*").await.0,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    assert_eq!(fresh.ask("GET", "/healthz", "*/*").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn only_this_machine_is_served() {
+    for text in ["0.0.0.0:0", "192.0.2.1:7070", "[::]:7070"] {
+        let refused = text.parse::<Listen>();
+        assert!(
+            matches!(refused, Err(ServeError::NotLoopback { .. })),
+            "{text}: {refused:?}"
+        );
+        let listen = Listen::Tcp(text.parse().expect("an address"));
+        assert!(
+            matches!(bind(&listen).await, Err(ServeError::NotLoopback { .. })),
+            "{text}"
+        );
+    }
+    for text in ["", "unix:", "localhost", "localhost:7070"] {
+        assert!(
+            matches!(text.parse::<Listen>(), Err(ServeError::Unclear { .. })),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_unix_socket_is_taken_over_from_a_dead_hub_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("hub.sock");
+    let listen = Listen::Unix(path.clone());
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket that nobody answers on"));
+    let bound = bind(&listen).await.expect("a stale socket is replaced");
+    assert!(
+        matches!(bind(&listen).await, Err(ServeError::Taken { .. })),
+        "a live one is not"
+    );
+    let stop = CancellationToken::new();
+    let served = tokio::spawn(run(bound, Arc::new(RwLock::new(World::new().state)), stop.clone()));
+    let stream = tokio::net::UnixStream::connect(&path).await.expect("it answers");
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream))
+        .await
+        .expect("a connection");
+    let connection = tokio::spawn(connection);
+    let request = Request::builder()
+        .uri("/healthz")
+        .header(header::HOST, "hub")
+        .body(http_body_util::Empty::<Bytes>::new());
+    let response = sender
+        .send_request(request.expect("a request"))
+        .await
+        .expect("an answer");
+    assert_eq!(response.status(), StatusCode::OK);
+    drop((sender, response));
+    stop.cancel();
+    served.await.expect("no panic").expect("a clean end");
+    drop(connection.await);
+    assert!(!path.exists(), "the socket is cleared away");
+}
