@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use render::model::{Cluster, Feed, FleetSpec, Scheduling, Subscriber, Subscription, SyncMode};
+use render::model::{Approval, Cluster, Feed, FleetSpec, Scheduling, Subscriber, Subscription, SyncMode};
 use render::published::{Placement, UnitPlacement, Variant};
 use render::selector::LabelSelector;
 use render::{
@@ -82,6 +82,7 @@ impl World {
             plan,
             findings,
             base,
+            gate: Approval::None,
         };
         self.hear(Event::Planned(Box::new(planned)));
     }

@@ -66,6 +66,7 @@ impl Observation<'_> {
         let mut parts = self.fleet.clone();
         parts.push(self.planned());
         parts.push(self.valid());
+        parts.push(self.approved_by_people());
         parts.push(connected(&clusters));
         parts.push(units_ready);
         let held = ["HistoryRewritten", "BranchMissing", "ErrorsFound", "UnitsNotReady"];
@@ -171,6 +172,18 @@ impl Observation<'_> {
             (_, Some(accepted)) => {
                 Condition::yes(kind, "Planned", format!("{accepted} is the newest that was planned"))
             }
+        }
+    }
+
+    /// Whether a decision waits for a person. Which units it would change stands in its commit alone.
+    fn approved_by_people(&self) -> Condition {
+        match &self.state.proposed {
+            None => self.approved(),
+            Some(branch) => Condition::unknown(
+                "Approved",
+                "MergeAwaited",
+                format!("{branch} waits for a person to merge it"),
+            ),
         }
     }
 

@@ -299,6 +299,21 @@ fn a_unit_that_left_a_cluster_is_shown_until_its_objects_are_gone() {
 }
 
 #[test]
+fn a_proposal_waits_for_a_person_and_its_units_show_what_they_have() {
+    let mut world = settled();
+    world.state.accepted = Some(revision('2'));
+    world.state.proposed = Some("refs/heads/flotilla/proposed/2".to_owned());
+    let observation = Observation::new(&world.state);
+    assert_eq!(observation.unit(&unit("shop/web")).revision, Some(revision('1')));
+    let conditions = observation.fleet().conditions;
+    let approved = conditions.iter().find(|condition| condition.kind == "Approved");
+    assert_eq!(
+        approved.map(|condition| condition.reason.as_str()),
+        Some("MergeAwaited")
+    );
+}
+
+#[test]
 fn revisions_print_with_branch_and_hash() {
     let long = render::Revision::parse("b".repeat(64)).expect("sixty-four hex digits");
     assert_eq!(

@@ -100,17 +100,14 @@ impl Observation<'_> {
         ])
     }
 
+    /// What is accepted holds for every unit that nothing holds back: not an Error, and not a person's merge.
     fn unit_revision(&self, unit: &UnitKey) -> Option<Revision> {
-        let held = self.error(unit, None).is_some();
-        let accepted = self.state.accepted.clone().filter(|_| !held);
-        accepted.or_else(|| {
-            let rendered = self.state.rendered.as_ref()?.published.units.get(unit)?;
-            rendered
-                .variants
-                .values()
-                .next()
-                .map(|variant| variant.revision.clone())
-        })
+        let state = self.state;
+        if self.error(unit, None).is_none() && state.proposed.is_none() && state.accepted.is_some() {
+            return state.accepted.clone();
+        }
+        let variants = &state.rendered.as_ref()?.published.units.get(unit)?.variants;
+        variants.values().next().map(|variant| variant.revision.clone())
     }
 }
 

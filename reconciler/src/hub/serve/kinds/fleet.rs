@@ -52,6 +52,10 @@ fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value>
         "released",
         view.released.as_ref().map(|commit| json!(shown_revision("", commit))),
     );
+    put(
+        "proposed",
+        observation.state.proposed.as_ref().map(|branch| json!(branch)),
+    );
     put("sequence", view.sequence.map(|sequence| json!(sequence)));
     put("recovering", observation.is_recovering().then_some(json!(true)));
     let clusters = view
