@@ -32,12 +32,18 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How long a burst of changes may become one report.
 const SETTLE: Duration = Duration::from_millis(20);
 
+/// How long the applier may take to make its namespace: tries, and the pause between them.
+const NAMESPACE_TRIES: u32 = 100;
+const NAMESPACE_RETRY: Duration = Duration::from_millis(100);
+
 #[derive(Debug, thiserror::Error)]
 enum DirectError {
     #[error("failed to read what the cluster holds")]
     Read(#[source] kube::Error),
     #[error("what the cluster holds is damaged: ConfigMap {HELD_NAME}")]
     Damaged(#[source] serde_json::Error),
+    #[error("the namespace of the applier was not made")]
+    NoNamespace,
     #[error("failed to write what the cluster holds")]
     Write(#[source] kube::Error),
 }
@@ -227,11 +233,19 @@ impl Direct {
             "data": {HELD_KEY: text},
         });
         let parameters = PatchParams::apply(HELD_MANAGER).force();
-        let written = self
-            .held_api()
-            .patch(HELD_NAME, &parameters, &Patch::Apply(&object))
-            .await;
-        written.map(drop).map_err(DirectError::Write)
+        // In a new cluster the namespace is the applier's to make, and it is about to.
+        for _ in 0..NAMESPACE_TRIES {
+            match self
+                .held_api()
+                .patch(HELD_NAME, &parameters, &Patch::Apply(&object))
+                .await
+            {
+                Ok(_) => return Ok(()),
+                Err(kube::Error::Api(status)) if status.is_not_found() => sleep(NAMESPACE_RETRY).await,
+                Err(error) => return Err(DirectError::Write(error)),
+            }
+        }
+        Err(DirectError::NoNamespace)
     }
 }
 

@@ -30,8 +30,8 @@ impl Keeper {
     }
 
     /// Where both refs stand. `rendered` is where the hub last knew that ref; without it, `released` says
-    /// which commit it was made from.
-    pub(super) fn look(&self, rendered: Option<&Revision>) -> StateRefs {
+    /// which commit it was made from. `writes` is the engine's count when the look began.
+    pub(super) fn look(&self, rendered: Option<&Revision>, writes: u64) -> StateRefs {
         let released = self.head(StateRef::Released, None);
         let made_from = match &released {
             StateHead::At { commit, .. } => commit
@@ -43,6 +43,7 @@ impl Keeper {
         };
         let known = rendered.cloned().or(made_from);
         StateRefs {
+            writes,
             rendered: self.head(StateRef::Rendered, known.as_ref()),
             released,
         }

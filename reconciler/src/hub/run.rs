@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -27,6 +27,9 @@ use super::{gateway, repository};
 /// Events that wait for the engine. A step takes microseconds, so a full queue is a storm of reports, and
 /// pushes back on whoever sends them.
 const EVENTS_MAX: usize = 1_024;
+
+/// How long a refused write rests before its refs are looked at again.
+const WRITE_RETRY: Duration = Duration::from_millis(500);
 
 /// What happens to a source whose history was rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -112,6 +115,8 @@ struct Hub {
     events: mpsc::Sender<Event>,
     tasks: TaskTracker,
     on_rewrite: OnRewrite,
+    look_at_source: Arc<Notify>,
+    look_at_state: Arc<Notify>,
 }
 
 /// Runs a hub until shutdown.
@@ -149,6 +154,8 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         events,
         tasks: TaskTracker::new(),
         on_rewrite: options.on_rewrite,
+        look_at_source: Arc::default(),
+        look_at_state: Arc::default(),
     };
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
@@ -204,10 +211,11 @@ impl Hub {
             self.tasks
                 .spawn(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
         }
+        self.start_looking(&shutdown);
         let grace = tokio::time::sleep(options.recovery_grace);
         let mut grace = std::pin::pin!(grace);
         let mut in_grace = true;
-        self.look_at_state();
+        self.look_at_state.notify_one();
         loop {
             tokio::select! {
                 biased;
@@ -218,15 +226,15 @@ impl Hub {
                 },
                 changed = looks.changed() => match changed {
                     Ok(()) => {
-                        self.look_at_source();
+                        self.look_at_source.notify_one();
                         if options.state.is_none() {
-                            self.look_at_state();
+                            self.look_at_state.notify_one();
                         }
                     }
                     Err(_) => break,
                 },
                 changed = next_look(state_looks.as_mut()) => match changed {
-                    Ok(()) => self.look_at_state(),
+                    Ok(()) => self.look_at_state.notify_one(),
                     Err(_) => break,
                 },
                 () = &mut grace, if in_grace => {
@@ -251,8 +259,8 @@ impl Hub {
 
     fn perform(&self, effect: Effect) {
         match effect {
-            Effect::LookAtSource => self.look_at_source(),
-            Effect::LookAtState => self.look_at_state(),
+            Effect::LookAtSource => self.look_at_source.notify_one(),
+            Effect::LookAtState => self.look_at_state.notify_one(),
             Effect::Plan {
                 revision,
                 base,
@@ -294,27 +302,62 @@ impl Hub {
         let events = self.events.clone();
         self.tasks.spawn(async move {
             let event = blocking(work).await;
+            if matches!(event, Event::WriteRefused) {
+                // Whoever moved the ref, or filled the disk, is given a moment.
+                tokio::time::sleep(WRITE_RETRY).await;
+            }
             // The engine is gone only when the hub is ending.
             let _sent = events.send(event).await;
         });
     }
 
-    fn look_at_source(&self) {
-        let (source, on_rewrite) = (Arc::clone(&self.source), self.on_rewrite);
-        let accepted = {
-            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            state.accepted_or_published()
-        };
-        self.answer(move || Event::SourceSeen(look(&source, accepted.as_ref(), on_rewrite)));
+    /// Looks at source and state whenever asked, one look at a time, so that an older look never comes
+    /// after a newer one.
+    fn start_looking(&self, shutdown: &CancellationToken) {
+        let (source, state, on_rewrite) = (Arc::clone(&self.source), Arc::clone(&self.state), self.on_rewrite);
+        self.looker(&self.look_at_source, shutdown, move || {
+            let judged_by = state
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .accepted_or_published();
+            Event::SourceSeen {
+                head: look(&source, judged_by.as_ref(), on_rewrite),
+                judged_by,
+            }
+        });
+        let (keeper, state) = (Arc::clone(&self.keeper), Arc::clone(&self.state));
+        self.looker(&self.look_at_state, shutdown, move || {
+            let (rendered, writes) = {
+                let state = state.read().unwrap_or_else(PoisonError::into_inner);
+                (
+                    state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
+                    state.writes,
+                )
+            };
+            Event::StateSeen(keeper.look(rendered.as_ref(), writes))
+        });
     }
 
-    fn look_at_state(&self) {
-        let keeper = Arc::clone(&self.keeper);
-        let rendered = {
-            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            state.rendered.as_ref().map(|rendered| rendered.commit.clone())
+    fn looker(
+        &self,
+        asked: &Arc<Notify>,
+        shutdown: &CancellationToken,
+        look: impl Fn() -> Event + Clone + Send + 'static,
+    ) {
+        let (asked, shutdown, events) = (Arc::clone(asked), shutdown.clone(), self.events.clone());
+        let looking = async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = shutdown.cancelled() => return,
+                    () = asked.notified() => {}
+                }
+                if events.send(blocking(look.clone()).await).await.is_err() {
+                    return;
+                }
+            }
         };
-        self.answer(move || Event::StateSeen(keeper.look(rendered.as_ref())));
+        self.tasks.spawn(looking.instrument(tracing::info_span!("look")));
     }
 }
 

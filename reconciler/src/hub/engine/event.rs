@@ -14,7 +14,13 @@ use crate::wire::Report;
 #[derive(Debug)]
 pub enum Event {
     /// The source branch was looked at.
-    SourceSeen(Head),
+    SourceSeen {
+        /// Where it stands.
+        head: Head,
+        /// The accepted commit that its relation was judged by. Judged by another one than is accepted
+        /// now, it is looked at again.
+        judged_by: Option<Revision>,
+    },
     /// `rendered` and `released` were looked at.
     StateSeen(StateRefs),
     /// A plan is ready.
@@ -103,6 +109,8 @@ pub enum Relation {
 /// Where the two state refs stand.
 #[derive(Debug)]
 pub struct StateRefs {
+    /// [`super::State::writes`] when the look began. A look that a write overtook says nothing.
+    pub writes: u64,
     /// `rendered`.
     pub rendered: StateHead,
     /// `released`.

@@ -30,7 +30,10 @@ pub use state::{ClusterState, Condition, State, StateCommit};
 pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
     state.version += 1;
     match event {
-        Event::SourceSeen(head) => state.source = Some(head),
+        Event::SourceSeen { judged_by, .. } if judged_by != state.accepted_or_published() => {
+            return vec![Effect::LookAtSource];
+        }
+        Event::SourceSeen { head, .. } => state.source = Some(head),
         Event::StateSeen(refs) => return state_seen(state, refs, now),
         Event::Planned(planned) => return planned_seen(state, *planned, now),
         Event::PlanFailed { revision, message } => {
@@ -39,7 +42,7 @@ pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             return Vec::new();
         }
         Event::RenderedWritten(commit) => {
-            state.writing = false;
+            state.end_write();
             if let Some(revision) = state.rendering.take() {
                 // A plan on top of its own outcome says the same, so it is not made again.
                 state.planned = Some((revision, Some(commit.commit.clone())));
@@ -47,23 +50,23 @@ pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.rendered = Some(commit);
         }
         Event::Proposed { branch } => {
-            state.writing = false;
+            state.end_write();
             state.proposed = branch;
         }
         Event::ReleasedWritten(commit) => {
-            state.writing = false;
+            state.end_write();
             state.released = Some(commit);
             let mut effects = next(state, now);
             effects.extend(dispatch_all(state));
             return effects;
         }
         Event::WriteRefused => {
-            state.writing = false;
+            state.end_write();
             state.rendering = None;
             return vec![Effect::LookAtState];
         }
         Event::AdoptionFailed { commit, message } => {
-            state.writing = false;
+            state.end_write();
             state.adoption_failed.insert(commit, message);
         }
         Event::Connected { cluster, epoch } => return state.connected(cluster, epoch),
@@ -92,14 +95,14 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
                 found,
                 commit: commit.clone(),
             };
-            state.writing = true;
+            state.begin_write();
             return vec![Effect::Write(write)];
         }
         Some(Recovery::WaitForReports | Recovery::Lost { .. }) => return plan_due(state).into_iter().collect(),
         None => {}
     }
     if let Some(write) = release_due(state, now) {
-        state.writing = true;
+        state.begin_write();
         return vec![Effect::Write(write)];
     }
     plan_due(state).into_iter().collect()
@@ -139,7 +142,7 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     let changes = !deltas(&state.previous().units, &planned.plan.units).is_empty();
     state.proposed = state.proposed.take().filter(|_| changes);
     if state.recovery.is_none() && (base.is_none() || changes) {
-        state.writing = true;
+        state.begin_write();
         effects.push(Effect::Write(decision(
             state,
             revision,
@@ -236,6 +239,15 @@ fn release_due(state: &State, now: i64) -> Option<Write> {
 }
 
 fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {
+    if refs.writes != state.writes {
+        // The write that overtook the look moved a ref, and that is looked at by itself; but while none is
+        // under way, nothing else may come.
+        return if state.writing {
+            Vec::new()
+        } else {
+            vec![Effect::LookAtState]
+        };
+    }
     let first = !state.state_seen;
     match (refs.rendered, refs.released) {
         (StateHead::Unreadable(message), _) | (_, StateHead::Unreadable(message)) => {
@@ -278,7 +290,7 @@ fn released_seen(state: &mut State, seen: StateHead, first: bool) -> Option<Effe
         (Some(known), found) if found.as_ref().map(|found| &found.commit) != Some(&known.commit) => {
             let commit = known.commit.clone();
             state.restored = Some(format!("released was moved or removed, and put back to {commit}"));
-            state.writing = true;
+            state.begin_write();
             let found = found.map(|found| found.commit);
             Some(Effect::Write(Write::AdoptReleased { found, commit }))
         }
@@ -305,7 +317,7 @@ fn rendered_seen(state: &mut State, seen: StateHead) -> Option<Effect> {
         seen => {
             let commit = known?;
             state.restored = Some(format!("rendered was rewound or removed, and put back to {commit}"));
-            state.writing = true;
+            state.begin_write();
             let found = match seen {
                 StateHead::At { commit, .. } => Some(commit.commit),
                 _ => None,

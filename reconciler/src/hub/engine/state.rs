@@ -38,6 +38,8 @@ pub struct State {
     pub plan_failed: Option<(Revision, String)>,
     /// Cluster → what is known of it; registered ones, and those that reported before.
     pub clusters: BTreeMap<ClusterName, ClusterState>,
+    /// Counts the writes to the state refs that began or ended.
+    pub writes: u64,
     pub(super) recovery: Option<Recovery>,
     pub(super) adoption_failed: BTreeMap<Revision, String>,
     /// Told to begin a new lineage where `released` is missing, whatever clusters hold.
@@ -94,6 +96,16 @@ impl State {
             new_lineage,
             ..Self::default()
         }
+    }
+
+    pub(super) fn begin_write(&mut self) {
+        self.writing = true;
+        self.writes += 1;
+    }
+
+    pub(super) fn end_write(&mut self) {
+        self.writing = false;
+        self.writes += 1;
     }
 
     /// Whether a cluster's file is in the accepted revision.

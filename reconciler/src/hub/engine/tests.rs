@@ -113,10 +113,15 @@ impl World {
     }
 
     fn see(&mut self, digit: char, relation: Relation) {
-        self.hear(Event::SourceSeen(Head::At {
+        self.see_head(Head::At {
             revision: revision(digit),
             relation,
-        }));
+        });
+    }
+
+    fn see_head(&mut self, head: Head) {
+        let judged_by = self.state.accepted_or_published();
+        self.hear(Event::SourceSeen { head, judged_by });
     }
 
     fn look(&mut self) {
@@ -131,6 +136,7 @@ impl World {
             }
         };
         let refs = StateRefs {
+            writes: self.state.writes,
             rendered: head(&self.rendered, self.state.rendered.as_ref()),
             released: head(&self.released, self.state.released.as_ref()),
         };
@@ -324,11 +330,13 @@ fn what_moves_during_a_plan_is_one_next_decision() {
             (fleet(digit, &["a", "b"]), units('2', "two", &["a", "b"])),
         );
     }
-    let head = |digit| {
-        Event::SourceSeen(Head::At {
+    let judged_by = world.state.accepted_or_published();
+    let head = |digit| Event::SourceSeen {
+        head: Head::At {
             revision: revision(digit),
             relation: Relation::Follows,
-        })
+        },
+        judged_by: judged_by.clone(),
     };
     let effects = step(&mut world.state, head('2'), 0);
     assert!(matches!(effects.as_slice(), [Effect::Plan { .. }]), "{effects:?}");
@@ -345,15 +353,16 @@ fn what_moves_during_a_plan_is_one_next_decision() {
 fn unreadable_is_not_empty() {
     let mut world = settled();
     let (commits, plans) = (world.commits, world.plans);
-    world.hear(Event::SourceSeen(Head::Unreadable {
+    world.see_head(Head::Unreadable {
         message: "disk".to_owned(),
-    }));
+    });
     assert_eq!(world.reason("SourceVerified"), "Unreadable");
-    world.hear(Event::SourceSeen(Head::BranchMissing {
+    world.see_head(Head::BranchMissing {
         branch: "main".to_owned(),
-    }));
+    });
     assert_eq!(world.reason("SourceVerified"), "BranchMissing");
     let unreadable = StateRefs {
+        writes: world.state.writes,
         rendered: StateHead::Unreadable("disk".to_owned()),
         released: StateHead::Missing,
     };
@@ -541,6 +550,32 @@ fn a_first_run_under_approval_delivers_nothing_before_a_merge() {
         world.proposal.as_ref().map(|proposal| &proposal.units),
         Some(&units('1', "one", &["a"]))
     );
+}
+
+#[test]
+fn a_look_that_was_overtaken_says_nothing() {
+    let mut world = settled();
+    let (writes, rendered) = (world.state.writes, world.rendered.clone().expect("it was rendered"));
+    let judged_by = world.state.accepted_or_published();
+    world.push('2', &["a", "b"], "two");
+    let commits = world.commits;
+    let stale = StateRefs {
+        writes,
+        rendered: StateHead::At {
+            commit: Box::new(rendered),
+            forward: true,
+        },
+        released: StateHead::Missing,
+    };
+    let effects = step(&mut world.state, Event::StateSeen(stale), 0);
+    assert!(matches!(effects.as_slice(), [Effect::LookAtState]), "{effects:?}");
+    let head = Head::At {
+        revision: revision('1'),
+        relation: Relation::Follows,
+    };
+    let effects = step(&mut world.state, Event::SourceSeen { head, judged_by }, 0);
+    assert!(matches!(effects.as_slice(), [Effect::LookAtSource]), "{effects:?}");
+    assert_eq!((world.commits, world.sequence()), (commits, Some(2)));
 }
 
 #[test]
