@@ -1,6 +1,6 @@
 //! Clusters that fail, and hands that meddle.
 
-use flotilla_tests::ControlPlane;
+use flotilla_tests::{ControlPlane, Options};
 use reconciler::wire::UnitState;
 
 use super::delivery::*;
@@ -13,7 +13,12 @@ fn value(cluster: &ControlPlane) -> String {
 
 #[test]
 fn an_api_server_that_goes_away_is_waited_for_and_gets_only_the_newest() {
-    let mut cluster = cluster("away");
+    // A controller manager that is still starting would not outlive its API server.
+    let options = Options {
+        controller_manager: false,
+        ..Options::default()
+    };
+    let mut cluster = ControlPlane::start("away", options);
     let mut applier = Applier::start(&cluster, "away");
     let unit = |value| vec![config_map("default", "settings", value)];
     applier.deliver(&[("shop/web", unit("1"))]);

@@ -105,6 +105,8 @@ pub(super) struct Slot {
     pub(super) identity: Identity,
     /// Where it belongs in the cluster; `None` while its kind is not known.
     pub(super) place: Option<Place>,
+    /// Whether another unit has it.
+    pub(super) yielded: bool,
     pub(super) outcome: Outcome,
 }
 
@@ -237,6 +239,7 @@ impl Unit {
                     content,
                     identity,
                     place: None,
+                    yielded: false,
                     outcome: Outcome::waiting(String::new()),
                 }),
                 Err(found) => unfit.push(*found),
@@ -296,21 +299,23 @@ impl Unit {
     fn yield_claims(&mut self, own: &UnitKey, claims: &BTreeMap<ObjectKey, UnitKey>) {
         for slot in &mut self.slots {
             let owner = slot.place.as_ref().and_then(|place| claims.get(&place.key));
-            match owner {
-                Some(owner) if owner != own => {
-                    slot.outcome = Outcome::new(ObjectState::Conflict, format!("unit {owner} delivers it too"));
-                }
-                // The other unit let it go.
-                _ if slot.outcome.message.ends_with(" delivers it too") => {
-                    slot.outcome = Outcome::waiting(String::new());
-                }
-                _ => {}
+            let other = owner.filter(|owner| *owner != own);
+            if let Some(owner) = other {
+                slot.outcome = Outcome::new(ObjectState::Conflict, format!("unit {owner} delivers it too"));
+            } else if slot.yielded {
+                slot.outcome = Outcome::waiting(String::new());
             }
+            slot.yielded = other.is_some();
         }
     }
 }
 
 impl Slot {
+    /// Whether it is still to be sent in this pass.
+    pub(super) fn needs_sending(&self) -> bool {
+        self.place.is_some() && !self.yielded && self.outcome.state != ObjectState::Applied
+    }
+
     fn is_unresolved(&self) -> bool {
         self.place.is_none() && self.outcome.state == ObjectState::Waiting
     }

@@ -1,0 +1,136 @@
+//! One walk through all stages: what differs is sent, what is unwanted is removed, and the inventory says
+//! so before and after.
+
+mod brought;
+mod definitions;
+mod stages;
+
+use render::UnitKey;
+use tokio::sync::watch;
+
+pub(super) use brought::Brought;
+
+use self::stages::Flight;
+use super::Desired;
+use super::discovery::Kinds;
+use super::inventory::Entry;
+use super::session::{Interrupt, Session, SessionError, Slot};
+use super::status::ApplyReport;
+use crate::wire::ObjectState;
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PassEnd {
+    /// Everything is as it should be, or stays as it is until something changes.
+    Settled,
+    /// Something is to be tried again.
+    Unsettled,
+    /// Something newer came, or the right to write went.
+    Interrupted,
+}
+
+impl Session {
+    /// Brings the cluster as close to `desired` as it will go now.
+    pub(super) async fn pass(
+        &mut self,
+        desired: &Desired,
+        interrupt: &Interrupt,
+        report: &watch::Sender<ApplyReport>,
+    ) -> Result<PassEnd, SessionError> {
+        let brought = Brought::new(&desired.held.lineage, desired.held.sequence);
+        self.adopt(desired);
+        self.resolve();
+        if self.has_unresolved() || std::mem::take(&mut self.doubts_kinds) {
+            self.discover().await?;
+        }
+        self.verify(&brought).await?;
+        if interrupt.is_raised() {
+            return Ok(PassEnd::Interrupted);
+        }
+        self.intend(&brought).await?;
+        self.publish(report);
+        let mut flight = Flight::new();
+        let sent = self.send_stages(&mut flight, &brought, interrupt, report).await;
+        let drained = self.land(&mut flight, &brought, interrupt).await;
+        let outcome = sent.and(drained);
+        if outcome.is_ok() && !interrupt.is_raised() {
+            self.remove_unwanted(&brought, interrupt).await?;
+        }
+        if interrupt.may_write() {
+            self.inventory
+                .flush(&self.shards)
+                .await
+                .map_err(SessionError::Inventory)?;
+        }
+        self.forget();
+        self.follow();
+        self.publish(report);
+        outcome?;
+        Ok(self.end(interrupt))
+    }
+
+    fn end(&self, interrupt: &Interrupt) -> PassEnd {
+        let slots = || self.units.values().flat_map(|unit| &unit.slots);
+        let applied = slots().all(|slot| slot.outcome.state == ObjectState::Applied);
+        let removing = self
+            .removals
+            .values()
+            .any(|removal| removal.state == ObjectState::Removing);
+        if interrupt.is_raised() {
+            PassEnd::Interrupted
+        } else if applied && !removing {
+            PassEnd::Settled
+        } else {
+            PassEnd::Unsettled
+        }
+    }
+
+    async fn discover(&mut self) -> Result<(), SessionError> {
+        self.kinds = Kinds::discover(&self.client).await.map_err(SessionError::Server)?;
+        self.resolve();
+        Ok(())
+    }
+
+    /// Notes every object that is about to be applied for the first time. Were it noted afterwards, an
+    /// object that was applied just before a crash would be nobody's.
+    async fn intend(&mut self, brought: &Brought) -> Result<(), SessionError> {
+        let mut intents = Vec::new();
+        for (unit_key, unit) in &self.units {
+            for (slot, place) in unit.slots.iter().filter_map(|slot| Some((slot, slot.place.as_ref()?))) {
+                if slot.needs_sending() && self.inventory.get(&place.key).is_none() {
+                    intents.push((place.key.clone(), intent(unit_key, slot)));
+                }
+            }
+        }
+        if intents.is_empty() {
+            return Ok(());
+        }
+        for (key, entry) in intents {
+            self.inventory.put(key, brought.stamp(entry));
+        }
+        self.inventory
+            .flush(&self.shards)
+            .await
+            .map_err(SessionError::Inventory)
+    }
+
+    /// Drops what is known of objects that nobody wants or remembers.
+    fn forget(&mut self) {
+        let inventory = &self.inventory;
+        self.known.retain(|key, _| inventory.get(key).is_some());
+        let known = &self.known;
+        self.looks.retain(|key| known.contains_key(key));
+    }
+}
+
+fn intent(unit: &UnitKey, slot: &Slot) -> Entry {
+    Entry {
+        unit: unit.clone(),
+        api_version: slot.identity.api_version.clone(),
+        uid: None,
+        applied: None,
+        resource_version: None,
+        lineage: String::new(),
+        sequence: 0,
+    }
+}
