@@ -13,5 +13,6 @@ mod examples;
 mod inputs;
 mod nasty;
 mod real;
+mod secrets;
 mod upgrade;
 mod vectors;

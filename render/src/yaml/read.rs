@@ -100,7 +100,7 @@ pub(super) fn read_with<R: Recorder>(
     let mut documents = Vec::new();
     let mut open: Option<Open<'_, R>> = None;
     for event in parser(text) {
-        let (event, span) = event.map_err(|error| shift(scan_error(&error, text)))?;
+        let (event, span) = event.map_err(|error| shift(scan_error(&error)))?;
         let span = Span::new(moved(span.start, first_line), moved(span.end, first_line));
         match event {
             Event::DocumentStart(explicit, _) => open = Some(Open::new(text, explicit, span, &mut *recorder)),
@@ -134,15 +134,14 @@ fn moved(marker: granit_parser::Marker, first_line: u32) -> granit_parser::Marke
     granit_parser::Marker::new(marker.index(), line, marker.col()).with_byte_offset(marker.byte_offset())
 }
 
-fn scan_error(error: &granit_parser::ScanError, text: &str) -> YamlError {
+fn scan_error(error: &granit_parser::ScanError) -> YamlError {
     let marker = error.marker();
-    let rest = marker.byte_offset().and_then(|at| text.get(at..)).unwrap_or("");
-    let message = match rest.strip_prefix('*') {
-        Some(name) if error.info().contains("unknown anchor") => {
-            let name = name.split([' ', ',', ']', '}', '\r', '\n']).next().unwrap_or("");
-            format!("unknown anchor {name:?}; anchors end with their document")
-        }
-        _ => error.info().lines().next().unwrap_or("not YAML").to_owned(),
+    let info = error.info();
+    let message = if info.contains("unknown anchor") {
+        // The name is not told: it may be a password that begins with a star and lacks its quotes.
+        "unknown anchor; anchors end with their document, and text that begins with * needs quotes"
+    } else {
+        info.lines().next().unwrap_or("not YAML")
     };
     YamlError::new(small(marker.line()), small(marker.col() + 1), message)
 }

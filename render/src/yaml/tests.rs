@@ -210,7 +210,7 @@ fn anchors_and_merge_keys_are_resolved() {
     });
     assert_eq!(values(text), [expected]);
     assert_eq!(values("\"<<\": 1\n"), [json!({"<<": 1})], "a quoted merge key is text");
-    check_error("a: &x 1\n---\nb: *x\n", 3, "unknown anchor \"x\"");
+    check_error("a: &x 1\n---\nb: *x\n", 3, "unknown anchor");
     check_error("a: &x\n  b: *x\n", 2, "inside the node");
     check_error("a: {<<: 1}\n", 1, "merge key");
 }

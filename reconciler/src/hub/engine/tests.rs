@@ -372,6 +372,55 @@ fn unreadable_is_not_empty() {
 }
 
 #[test]
+fn observed_state_is_never_a_commit() {
+    let mut world = settled();
+    let (commits, released) = (world.commits, world.released.clone());
+    world.hear(Event::Connected {
+        cluster: cluster("a"),
+        epoch: 1,
+    });
+    for held in [None, released.as_ref()] {
+        world.report("a", held);
+        world.report("b", held);
+    }
+    world.hear(Event::Disconnected {
+        cluster: cluster("a"),
+        epoch: 1,
+    });
+    world.hear(Event::GraceOver);
+    assert_eq!(world.commits, commits, "whatever clusters say or do is no decision");
+}
+
+#[test]
+fn a_silent_cluster_keeps_what_it_has() {
+    let mut world = settled();
+    world.report("a", world.released.clone().as_ref());
+    world.hear(Event::Connected {
+        cluster: cluster("b"),
+        epoch: 1,
+    });
+    world.hear(Event::Disconnected {
+        cluster: cluster("b"),
+        epoch: 1,
+    });
+    world.hear(Event::GraceOver);
+    world.push('2', &["a", "b"], "two");
+    let released = world.released.clone().expect("it was released");
+    assert_eq!(
+        released.published.units,
+        units('2', "two", &["a", "b"]),
+        "silence takes nothing away from b, and gives nothing of it to a"
+    );
+    assert!(world.disconnected.is_empty());
+    world.sent.clear();
+    world.hear(Event::Connected {
+        cluster: cluster("b"),
+        epoch: 2,
+    });
+    assert_eq!(world.sent, [(cluster("b"), 2)], "back again it gets the newest alone");
+}
+
+#[test]
 fn a_rewritten_history_is_held_until_it_is_accepted() {
     let mut world = settled();
     let commits = world.commits;

@@ -6,7 +6,7 @@ use crate::hub::repository::fixture::Fixture;
 use crate::hub::source::Source;
 
 #[test]
-fn the_source_is_never_a_ref_that_the_hub_writes() {
+fn one_ref_in_other_refs_out() {
     let fixture = Fixture::new();
     fixture.commit("one");
     for branch in [
