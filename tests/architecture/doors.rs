@@ -3,6 +3,24 @@
 use super::{sources, workspace};
 
 #[test]
+fn every_door_says_what_the_room_is() {
+    for path in sources::files_named(".rs") {
+        let is_door = ["mod.rs", "lib.rs", "main.rs"]
+            .iter()
+            .any(|door| path.ends_with(&format!("/{door}")));
+        if is_door {
+            let text = sources::read(&path);
+            assert!(
+                text.starts_with("//! "),
+                "{path} begins with what enters, what leaves, what is not here"
+            );
+            let first = text.lines().next().unwrap_or_default();
+            assert!(first.len() > "//! Door.".len(), "{path} says more than a word: {first}");
+        }
+    }
+}
+
+#[test]
 fn no_test_is_switched_off_and_none_expects_a_panic() {
     for path in sources::files_named(".rs") {
         let text = sources::read(&path);

@@ -5,6 +5,7 @@
 
 mod doors;
 mod house;
+mod invariants;
 mod ladder;
 mod manifests;
 mod names;

@@ -107,7 +107,7 @@ fn each_missing_part_of_the_proof_keeps_the_object() {
 }
 
 #[test]
-fn prune_needs_proof() {
+fn every_combination_with_a_missing_part_keeps_the_object() {
     for bits in 0_u32..1 << 6 {
         let lacks = |bit: u32| bits & (1 << bit) != 0;
         let evidence = Evidence {

@@ -1,3 +1,5 @@
+//! Loading as a whole: small repositories go in, and what stands in their fleet and findings is looked at.
+
 mod broken;
 mod feeds;
 mod files;
