@@ -40,10 +40,19 @@ impl World {
         state.branch = "main".to_owned();
         let mut world = Self { state, commits: 0 };
         world.hear(Event::StateSeen(StateRefs {
+            writes: world.state.writes,
             rendered: StateHead::Missing,
             released: StateHead::Missing,
         }));
         world
+    }
+
+    /// That the source branch was just seen there.
+    pub(crate) fn seen(&self, head: Head) -> Event {
+        Event::SourceSeen {
+            head,
+            judged_by: self.state.accepted_or_published(),
+        }
     }
 
     /// A push that gives shop/web this content on `placed`, out of `clusters`.
@@ -60,14 +69,11 @@ impl World {
         findings: Vec<Finding>,
     ) {
         let revision = revision(digit);
-        let effects = step(
-            &mut self.state,
-            Event::SourceSeen(Head::At {
-                revision,
-                relation: Relation::Follows,
-            }),
-            0,
-        );
+        let seen = self.seen(Head::At {
+            revision,
+            relation: Relation::Follows,
+        });
+        let effects = step(&mut self.state, seen, 0);
         assert!(
             matches!(effects.as_slice(), [Effect::Plan { .. }]),
             "a push is planned: {effects:?}"

@@ -1,6 +1,6 @@
 use super::fixture::{World, cluster, revision, unit, units};
 use super::*;
-use crate::hub::engine::{Event, Head, Relation};
+use crate::hub::engine::{Head, Relation};
 use crate::wire::{Health, ObjectState, Refusal, UnitState};
 
 /// Clusters a and b, both connected; shop/web on both, and both as it should be.
@@ -232,7 +232,7 @@ fn a_unit_that_no_cluster_matches_is_stalled() {
 #[test]
 fn a_source_that_cannot_be_followed_leaves_units_ready_and_the_fleet_not() {
     let mut world = settled();
-    world.hear(Event::SourceSeen(Head::At {
+    world.hear(world.seen(Head::At {
         revision: revision('9'),
         relation: Relation::Rewritten,
     }));
