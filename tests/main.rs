@@ -11,6 +11,7 @@ mod architecture;
 mod bench;
 mod examples;
 mod inputs;
+mod journeys;
 mod nasty;
 mod real;
 mod secrets;
