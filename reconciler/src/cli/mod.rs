@@ -5,16 +5,20 @@
 
 #[cfg(feature = "agent")]
 mod agent;
+mod client;
+mod get;
 #[cfg(feature = "hub")]
 mod hub;
 mod init;
 #[cfg(any(feature = "hub", feature = "agent"))]
 mod keys;
+mod output;
 #[cfg(feature = "hub")]
 mod plan;
 #[cfg(feature = "hub")]
 mod plan_text;
 mod sibling;
+mod status;
 
 use std::process::ExitCode;
 
@@ -54,6 +58,10 @@ enum Command {
     /// Show what a revision of the fleet changes, before it is pushed.
     #[cfg(feature = "hub")]
     Plan(plan::PlanArguments),
+    /// Show the hub's objects, as `kubectl get` does; kubectl itself works as well.
+    Get(get::GetOptions),
+    /// Show the fleet on one screen; the exit code is 0 when all of it is ready.
+    Status(status::StatusOptions),
     /// Run the query index (the sibling binary flotilla-pedia).
     #[command(disable_help_flag = true)]
     Pedia(sibling::Sibling),
@@ -97,6 +105,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         },
         #[cfg(feature = "hub")]
         Command::Plan(plan) => plan::run(&plan),
+        Command::Get(options) => get::run(&options),
+        Command::Status(options) => status::run(&options),
         Command::Pedia(sibling) => sibling::run("flotilla-pedia", &sibling),
         Command::Edge(sibling) => sibling::run("flotilla-edge", &sibling),
     }
@@ -105,9 +115,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 /// Prints data. A reader that went away is no error of ours.
 #[cfg(feature = "hub")]
 fn print(text: &str) {
-    use std::io::Write as _;
-    let mut stdout = std::io::stdout().lock();
-    drop(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+    output::print(text);
 }
 
 /// Runs until done, or until SIGINT or SIGTERM and then a little longer.

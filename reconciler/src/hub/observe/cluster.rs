@@ -73,7 +73,7 @@ impl Observation<'_> {
                 (connected.clone(), connected)
             }
             away => {
-                let message = not_reported("Connected", false, away == Session::Disconnected).message;
+                let message = not_reported("Connected", false, report).message;
                 (
                     Condition::no("Connected", away.as_str(), message.clone()),
                     Condition::unknown("Connected", OFFLINE, message),
@@ -114,7 +114,7 @@ impl Observation<'_> {
                 "Held",
                 format!("it holds what sequence {} says", envelope.sequence),
             ),
-            _ if !self.is_connected(cluster) => not_reported(kind, false, report.is_some()),
+            _ if !self.is_connected(cluster) => not_reported(kind, false, report),
             Some(held) => {
                 let message = format!("it holds sequence {} and is told {}", held.sequence, envelope.sequence);
                 Condition::unknown(kind, "NotTakenYet", message)
@@ -150,8 +150,8 @@ impl Observation<'_> {
 fn applier(session: Session, report: Option<&Report>) -> Condition {
     let kind = "ApplierWorks";
     match report {
-        _ if session != Session::Connected => not_reported(kind, false, report.is_some()),
-        None => not_reported(kind, true, false),
+        _ if session != Session::Connected => not_reported(kind, false, report),
+        None => not_reported(kind, true, None),
         Some(report) if !report.trouble.is_empty() => Condition::no(kind, TROUBLE, report.trouble.clone()),
         Some(_) => Condition::yes(kind, "Works", "its applier works"),
     }

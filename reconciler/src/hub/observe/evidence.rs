@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::condition::Condition;
 use super::index::Observation;
 use super::ladder::{OFFLINE, Rung};
-use crate::wire::{Health, ObjectResult, ObjectState, UnitReport, UnitState};
+use crate::wire::{Health, ObjectResult, ObjectState, Report, UnitReport, UnitState};
 
 /// The API server refused objects; the applier tries again.
 pub(super) const APPLY_FAILED: &str = "ApplyFailed";
@@ -87,14 +87,14 @@ impl Observation<'_> {
         let Some(result) = self.result_of_released(unit, cluster) else {
             return match report.and_then(|report| report.refused.as_ref()) {
                 Some((_, refusal)) => Condition::no(kind, REFUSED, refusal.to_string()),
-                None => not_reported(kind, connected, report.is_some()),
+                None => not_reported(kind, connected, report),
             };
         };
         let counts = result.counts;
         match result.state {
             UnitState::Applied => Condition::yes(kind, "Applied", format!("{} objects are applied", counts.objects)),
             UnitState::Failed => failed(kind, result),
-            _ if !connected => not_reported(kind, connected, true),
+            _ if !connected => not_reported(kind, connected, report),
             UnitState::Waiting => Condition::unknown(kind, "Waiting", "its content has not arrived yet"),
             UnitState::Removing => {
                 Condition::unknown(kind, "Removing", "it was being removed when the cluster said so")
@@ -109,10 +109,10 @@ impl Observation<'_> {
     pub(super) fn healthy(&self, unit: &UnitKey, cluster: &ClusterName) -> Condition {
         let kind = Rung::Healthy.as_str();
         if !self.is_connected(cluster) {
-            return not_reported(kind, false, self.report(cluster).is_some());
+            return not_reported(kind, false, self.report(cluster));
         }
         let Some(result) = self.result_of_released(unit, cluster) else {
-            return not_reported(kind, true, self.report(cluster).is_some());
+            return not_reported(kind, true, self.report(cluster));
         };
         let counts = result.counts;
         let message = format!("{} of {} objects are as they should be", counts.current, counts.objects);
@@ -140,10 +140,16 @@ impl Observation<'_> {
     }
 }
 
-pub(super) fn not_reported(kind: &'static str, connected: bool, said_before: bool) -> Condition {
-    match (connected, said_before) {
-        (true, _) => Condition::unknown(kind, "NotReportedYet", "the cluster has not said yet what came of it"),
-        (false, true) => Condition::unknown(kind, OFFLINE, "the cluster is not connected and keeps what it has"),
-        (false, false) => Condition::unknown(kind, OFFLINE, "the cluster was not connected yet"),
+/// Nothing is known of what is asked, since the cluster is there and said nothing, or is away.
+pub(super) fn not_reported(kind: &'static str, connected: bool, report: Option<&Report>) -> Condition {
+    if connected {
+        return Condition::unknown(kind, "NotReportedYet", "the cluster has not said yet what came of it");
     }
+    let message = match report {
+        None => "the cluster was not connected yet".to_owned(),
+        // A cluster without an agent is never heard to be away: its applier at the hub says why.
+        Some(report) if !report.trouble.is_empty() => format!("the cluster is not connected: {}", report.trouble),
+        Some(_) => "the cluster is not connected and keeps what it has".to_owned(),
+    };
+    Condition::unknown(kind, OFFLINE, message)
 }

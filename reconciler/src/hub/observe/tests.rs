@@ -136,6 +136,23 @@ fn a_cluster_that_is_away_is_offline_and_not_broken() {
 }
 
 #[test]
+fn a_cluster_that_was_never_reached_says_why() {
+    let mut world = World::new();
+    world.push('1', &["a"], &["a"]);
+    world.report_with("a", |report| {
+        report.held = None;
+        report.trouble = "the kubeconfig has no such context".to_owned();
+    });
+    let view = Observation::new(&world.state).cluster(&cluster("a"));
+    assert_eq!(shown(&view.conditions), ["Ready=Unknown/Offline"]);
+    assert!(
+        view.conditions[0].message.contains("no such context"),
+        "{:?}",
+        view.conditions[0]
+    );
+}
+
+#[test]
 fn what_the_api_server_refuses_is_tried_again_and_a_conflict_waits_for_a_person() {
     let mut world = settled();
     world.report("a", UnitState::Failed, Health::Current);

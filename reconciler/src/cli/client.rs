@@ -1,0 +1,227 @@
+//! A client of the hub's read-only API, over loopback or a unix socket.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+/// Bytes of one answer: the placements of 1,000 clusters with 100 units each are about 200 MiB.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
+
+/// How long connecting may take; the hub is on this machine, or at the other end of a port forward.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long an answer may take until it is whole.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The root of our kinds.
+pub(super) const GROUP: &str = "/apis/fleet.flotilla.dev/v1alpha1";
+
+/// Where the hub answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Server {
+    /// Host and port.
+    Tcp(String),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+/// Which hub is asked.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServerOptions {
+    /// Where the hub answers: `http://127.0.0.1:7070`, or `unix:/path` of its socket.
+    #[arg(long, env = "FLOTILLA_SERVER", default_value = "http://127.0.0.1:7070")]
+    server: Server,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClientError {
+    /// Nobody answers there.
+    #[error("failed to reach the hub at {server}")]
+    Unreachable {
+        /// Where.
+        server: Server,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Something answers there, and it is not a hub.
+    #[error("{server} does not answer as a hub does: {why}")]
+    NotAHub {
+        /// Where.
+        server: Server,
+        /// What it did.
+        why: String,
+    },
+    /// The hub says no, in its own words.
+    #[error("{message}")]
+    Refused {
+        /// Its words.
+        message: String,
+    },
+}
+
+impl FromStr for Server {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            return Ok(Self::Unix(path.into()));
+        }
+        let authority = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+        let parsed = authority.parse::<http::uri::Authority>();
+        match parsed {
+            Ok(parsed) if parsed.port_u16().is_some() => Ok(Self::Tcp(authority.to_owned())),
+            _ => Err("it is neither http://HOST:PORT nor unix:PATH".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(authority) => write!(f, "http://{authority}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl ServerOptions {
+    /// A JSON value.
+    pub(super) async fn value(&self, path: &str, accept: &str) -> Result<Value, ClientError> {
+        let answer = async {
+            let response = self.ask(path, accept).await?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let bytes = body.map_err(|error| self.not_a_hub(error.to_string()))?.to_bytes();
+            let value = serde_json::from_slice(&bytes).map_err(|error| self.not_a_hub(error.to_string()))?;
+            if status.is_success() {
+                Ok(value)
+            } else {
+                Err(self.refused(status, &value))
+            }
+        };
+        timeout(ANSWER_TIMEOUT, answer)
+            .await
+            .unwrap_or_else(|_| Err(self.not_a_hub("it took too long".to_owned())))
+    }
+
+    /// The lines of a watch.
+    pub(super) async fn lines(&self, path: &str, accept: &str) -> Result<Lines, ClientError> {
+        let response = timeout(ANSWER_TIMEOUT, self.ask(path, accept)).await;
+        let response = response.unwrap_or_else(|_| Err(self.not_a_hub("it took too long".to_owned())))?;
+        if !response.status().is_success() {
+            return Err(self.refused(response.status(), &Value::Null));
+        }
+        Ok(Lines {
+            body: response.into_body(),
+            rest: Vec::new(),
+        })
+    }
+
+    async fn ask(&self, path: &str, accept: &str) -> Result<Response<Incoming>, ClientError> {
+        let unreachable = |source| ClientError::Unreachable {
+            server: self.server.clone(),
+            source,
+        };
+        let too_long = |_| unreachable(io::ErrorKind::TimedOut.into());
+        match &self.server {
+            Server::Tcp(authority) => {
+                let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(authority))
+                    .await
+                    .map_err(too_long)?;
+                self.send(stream.map_err(unreachable)?, authority, path, accept).await
+            }
+            Server::Unix(socket) => {
+                let stream = timeout(CONNECT_TIMEOUT, UnixStream::connect(socket))
+                    .await
+                    .map_err(too_long)?;
+                self.send(stream.map_err(unreachable)?, "localhost", path, accept).await
+            }
+        }
+    }
+
+    async fn send<S>(&self, stream: S, host: &str, path: &str, accept: &str) -> Result<Response<Incoming>, ClientError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let failed = |error: hyper::Error| self.not_a_hub(error.to_string());
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+        // It ends with its one answer; what went wrong is seen there.
+        tokio::spawn(async move { drop(connection.await) });
+        let request = Request::get(path)
+            .header(header::HOST, host)
+            .header(header::ACCEPT, accept);
+        let request = request
+            .body(Empty::<Bytes>::new())
+            .map_err(|error| self.not_a_hub(error.to_string()))?;
+        sender.send_request(request).await.map_err(failed)
+    }
+
+    fn not_a_hub(&self, why: String) -> ClientError {
+        ClientError::NotAHub {
+            server: self.server.clone(),
+            why,
+        }
+    }
+
+    fn refused(&self, status: StatusCode, answer: &Value) -> ClientError {
+        match answer["message"].as_str() {
+            Some(message) => ClientError::Refused {
+                message: message.to_owned(),
+            },
+            None => self.not_a_hub(status.to_string()),
+        }
+    }
+}
+
+/// The lines of a watch, as they come.
+pub(super) struct Lines {
+    body: Incoming,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line as JSON; `None` when the watch ended or what comes is no JSON.
+    pub(super) async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return serde_json::from_slice(&line).ok();
+            }
+            let data = self.body.frame().await?.ok()?.into_data().ok()?;
+            if self.rest.len() + data.len() > ANSWER_BYTES_MAX {
+                return None;
+            }
+            self.rest.extend_from_slice(&data);
+        }
+    }
+}
+
+/// A parameter's value as it stands in a query.
+pub(super) fn encoded(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    value
+        .bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}

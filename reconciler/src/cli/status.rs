@@ -1,0 +1,286 @@
+//! `flotilla status`: the fleet on one screen.
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use super::client::{ClientError, GROUP, ServerOptions};
+use super::get::failed;
+use super::output;
+
+/// Lines of each part; the rest is counted.
+const LINES_MAX: usize = 12;
+
+/// Characters of a message; the whole of it is `get -o wide`'s.
+const MESSAGE_CHARS_MAX: usize = 120;
+
+/// Which hub is asked.
+#[derive(Debug, clap::Args)]
+pub(super) struct StatusOptions {
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Shows the fleet. The code is 0 when all of it is ready, else 1.
+pub(super) fn run(options: &StatusOptions) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(async {
+        match Shown::read(&options.server).await {
+            Ok(shown) => {
+                output::print(&shown.text());
+                if shown.is_ready() {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                }
+            }
+            Err(error) => failed(error),
+        }
+    }))
+}
+
+/// What the hub says.
+struct Shown {
+    fleet: Value,
+    clusters: Vec<Value>,
+    units: Vec<Value>,
+    findings: Vec<Value>,
+}
+
+impl Shown {
+    async fn read(server: &ServerOptions) -> Result<Self, ClientError> {
+        let list = async |plural: &str| {
+            let mut list = server.value(&format!("{GROUP}/{plural}"), "application/json").await?;
+            Ok::<_, ClientError>(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
+        };
+        Ok(Self {
+            fleet: server
+                .value(&format!("{GROUP}/fleets/fleet"), "application/json")
+                .await?,
+            clusters: list("managedclusters").await?,
+            units: list("subscriptions").await?,
+            findings: list("findings").await?,
+        })
+    }
+
+    fn is_ready(&self) -> bool {
+        status(&self.fleet, "Ready") == "True"
+    }
+
+    fn text(&self) -> String {
+        [
+            self.head(),
+            self.clusters_part(),
+            self.units_part(),
+            self.findings_part(),
+        ]
+        .join("\n")
+    }
+
+    fn head(&self) -> String {
+        let at = |field: &str| text(&self.fleet, &format!("/status/{field}"));
+        let sequence = self.fleet.pointer("/status/sequence").and_then(Value::as_u64);
+        let released = match sequence {
+            Some(sequence) => format!("{} (sequence {sequence})", at("released")),
+            None => at("released"),
+        };
+        let mut rows = vec![
+            vec![
+                "Fleet".to_owned(),
+                ready_word(&self.fleet).to_owned(),
+                message(&self.fleet, "Ready"),
+            ],
+            vec![
+                "Source".to_owned(),
+                at("source"),
+                message(&self.fleet, "SourceVerified"),
+            ],
+            vec!["Rendered".to_owned(), at("rendered"), message(&self.fleet, "StateKept")],
+            vec!["Released".to_owned(), released],
+        ];
+        if self.fleet.pointer("/status/proposed").is_some() {
+            rows.insert(
+                2,
+                vec!["Proposed".to_owned(), at("proposed"), message(&self.fleet, "Approved")],
+            );
+        }
+        output::columns(&rows)
+    }
+
+    fn clusters_part(&self) -> String {
+        let row = |cluster: &Value| {
+            let version = text(cluster, "/status/k8sVersion");
+            vec![
+                name(cluster),
+                ready_word(cluster).to_owned(),
+                text(cluster, "/status/session"),
+                version,
+                message(cluster, "Ready"),
+            ]
+        };
+        let connected = self
+            .clusters
+            .iter()
+            .filter(|cluster| text(cluster, "/status/session") == "Connected")
+            .count();
+        let title = format!("Clusters: {connected} of {} connected", self.clusters.len());
+        part(
+            &title,
+            &["NAME", "STATE", "SESSION", "VERSION", "MESSAGE"],
+            &self.clusters,
+            row,
+        )
+    }
+
+    fn units_part(&self) -> String {
+        let row = |unit: &Value| {
+            let count = |field: &str| {
+                unit.pointer(&format!("/status/clusters/{field}"))
+                    .and_then(Value::as_u64)
+                    .unwrap_or_default()
+            };
+            let clusters = format!("{}/{}", count("ready"), count("total"));
+            let name = format!("{}/{}", text(unit, "/metadata/namespace"), name(unit));
+            vec![
+                name,
+                ready_word(unit).to_owned(),
+                clusters,
+                waits_for(unit),
+                message(unit, "Ready"),
+            ]
+        };
+        let ready = self.units.iter().filter(|unit| status(unit, "Ready") == "True").count();
+        let title = format!("Units: {ready} of {} ready", self.units.len());
+        part(
+            &title,
+            &["NAME", "STATE", "CLUSTERS", "WAITS-FOR", "MESSAGE"],
+            &self.units,
+            row,
+        )
+    }
+
+    fn findings_part(&self) -> String {
+        let severity = |word: &str| {
+            self.findings
+                .iter()
+                .filter(|finding| text(finding, "/spec/severity") == word)
+                .count()
+        };
+        let title = format!(
+            "Findings: {} errors, {} warnings",
+            severity("Error"),
+            severity("Warning")
+        );
+        let mut findings: Vec<_> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| rank(&text(finding, "/spec/severity")));
+        let line = |finding: &&Value| {
+            let place = text(finding, "/metadata/annotations/fleet.flotilla.dev~1declared-in");
+            let severity = text(finding, "/spec/severity").to_lowercase();
+            let hint = Some(text(finding, "/spec/hint")).filter(|hint| hint != "-");
+            let hint = hint.map(|hint| format!("    hint: {hint}\n")).unwrap_or_default();
+            format!("  {place}: {severity}: {}\n{hint}", text(finding, "/spec/message"))
+        };
+        let lines: String = findings.iter().take(LINES_MAX).map(line).collect();
+        format!("{title}\n{lines}{}", rest(findings.len()))
+    }
+}
+
+/// A title with the objects that need looking at first.
+fn part(title: &str, header: &[&str], objects: &[Value], row: impl Fn(&Value) -> Vec<String>) -> String {
+    let mut objects: Vec<_> = objects.iter().collect();
+    objects.sort_by_key(|object| rank(status(object, "Ready")));
+    let header = header.iter().map(|name| (*name).to_owned()).collect();
+    let rows: Vec<_> = std::iter::once(header)
+        .chain(objects.iter().take(LINES_MAX).map(|object| row(object)))
+        .collect();
+    if objects.is_empty() {
+        return format!("{title}\n");
+    }
+    let lines: String = output::columns(&rows)
+        .lines()
+        .map(|line| format!("  {line}\n"))
+        .collect();
+    format!("{title}\n{lines}{}", rest(objects.len()))
+}
+
+fn counted(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
+fn rest(all: usize) -> String {
+    match all.saturating_sub(LINES_MAX) {
+        0 => String::new(),
+        rest => format!("  and {rest} more\n"),
+    }
+}
+
+/// What is worse comes first.
+fn rank(word: &str) -> u8 {
+    match word {
+        "False" | "Error" => 0,
+        "Unknown" | "Warning" => 1,
+        _ => 2,
+    }
+}
+
+/// The lowest rung of a unit's ladder that is not reached. Whether source can be followed is the fleet's.
+fn waits_for(unit: &Value) -> String {
+    let summary = ["Ready", "Reconciling", "Stalled", "SourceVerified"];
+    let open = conditions(unit).find(|condition| {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        condition["status"] != "True" && !summary.contains(&kind)
+    });
+    open.map_or_else(|| "-".to_owned(), |condition| text(condition, "/type"))
+}
+
+fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
+    object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    conditions(object).find(|condition| condition["type"] == kind)
+}
+
+fn status<'a>(object: &'a Value, kind: &str) -> &'a str {
+    condition(object, kind)
+        .and_then(|condition| condition["status"].as_str())
+        .unwrap_or("Unknown")
+}
+
+fn message(object: &Value, kind: &str) -> String {
+    let message = condition(object, kind)
+        .map(|condition| text(condition, "/message"))
+        .unwrap_or_default();
+    match message.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
+}
+
+/// Ready, or what it is instead: under way, or in need of somebody.
+fn ready_word(object: &Value) -> &'static str {
+    match status(object, "Ready") {
+        "True" => "Ready",
+        "False" => "NotReady",
+        _ if condition(object, "Reconciling").is_some() => "Reconciling",
+        _ => "Unknown",
+    }
+}
+
+fn name(object: &Value) -> String {
+    text(object, "/metadata/name")
+}
+
+/// A field's text, or a dash.
+fn text(value: &Value, pointer: &str) -> String {
+    let text = value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty());
+    text.map_or_else(|| "-".to_owned(), output::visible)
+}
