@@ -167,9 +167,9 @@ impl Shown {
                 .count()
         };
         let title = format!(
-            "Findings: {} errors, {} warnings",
-            severity("Error"),
-            severity("Warning")
+            "Findings: {}, {}",
+            counted(severity("Error"), "error"),
+            counted(severity("Warning"), "warning")
         );
         let mut findings: Vec<_> = self.findings.iter().collect();
         findings.sort_by_key(|finding| rank(&text(finding, "/spec/severity")));
