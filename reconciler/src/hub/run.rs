@@ -149,7 +149,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         clusters: Clusters::new(options.kubeconfig.clone(), sessions.clone(), shutdown.child_token()),
         source,
         keeper,
-        registry,
+        registry: Arc::clone(&registry),
         dispatch,
         events,
         tasks: TaskTracker::new(),
@@ -159,7 +159,15 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
     };
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
-    let gateway = gateway::run(listener, accept, sessions, stop.clone());
+    let gateway = {
+        let (registry, stop) = (Arc::clone(&registry), stop.clone());
+        async move {
+            let known = stop.run_until_cancelled(registry.known()).await;
+            if known.is_some() {
+                gateway::run(listener, accept, sessions, stop).await;
+            }
+        }
+    };
     let api = serve::run(api, state, stop.clone());
     let ended = |part| Err(HubError::Ended { part });
     tokio::select! {
