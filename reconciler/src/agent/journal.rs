@@ -3,6 +3,8 @@
 //! ```text
 //! <folder>/held.json               the newest believed envelope
 //! <folder>/contents/<digest>.json  each content it names
+//! <folder>/holder                  this journal's identity in the cluster's lease
+//! <folder>/lock                    locked while an agent uses the journal
 //! ```
 //!
 //! A content is written before the envelope that needs nothing else counts as complete, every file is
@@ -11,6 +13,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use render::{ClusterName, Digest};
 use serde::de::DeserializeOwned;
@@ -19,11 +22,16 @@ use crate::wire::{Held, Intake};
 
 const HELD_FILE: &str = "held.json";
 const CONTENTS_FOLDER: &str = "contents";
+const HOLDER_FILE: &str = "holder";
+const LOCK_FILE: &str = "lock";
 
-/// A journal on disk.
+/// A journal on disk, used by one agent at a time.
 #[derive(Clone, Debug)]
 pub struct Journal {
     folder: PathBuf,
+    holder: String,
+    /// Locked as long as it is open.
+    _lock: Arc<fs::File>,
 }
 
 /// A journal that could not be read or written.
@@ -47,6 +55,12 @@ pub enum JournalError {
         #[source]
         source: std::io::Error,
     },
+    /// Another agent uses it.
+    #[error("the journal {path} is in use by another agent")]
+    InUse {
+        /// Its folder.
+        path: PathBuf,
+    },
     /// A file is not what it should be. It is left as it is, for a person to look at.
     #[error("{path} is damaged")]
     Damaged {
@@ -59,12 +73,46 @@ pub enum JournalError {
 }
 
 impl Journal {
-    /// Opens a journal, making its folder when there is none.
-    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, JournalError> {
+    /// Opens a journal, making its folder when there is none, and locks it. `name` becomes the identity of a
+    /// new one.
+    pub fn open(folder: impl Into<PathBuf>, name: &str) -> Result<Self, JournalError> {
         let folder = folder.into();
         let contents = folder.join(CONTENTS_FOLDER);
         fs::create_dir_all(&contents).map_err(|source| JournalError::Write { path: contents, source })?;
-        Ok(Self { folder })
+        let path = folder.join(LOCK_FILE);
+        let lock = fs::File::create(&path).map_err(|source| JournalError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(JournalError::InUse { path: folder }),
+            Err(fs::TryLockError::Error(source)) => {
+                return Err(JournalError::Write {
+                    path: folder.join(LOCK_FILE),
+                    source,
+                });
+            }
+        }
+        let path = folder.join(HOLDER_FILE);
+        let holder = match read_file(&path)? {
+            Some(bytes) => String::from_utf8_lossy(&bytes).trim().to_owned(),
+            None => {
+                write_file(&path, name.as_bytes())?;
+                name.to_owned()
+            }
+        };
+        Ok(Self {
+            folder,
+            holder,
+            _lock: Arc::new(lock),
+        })
+    }
+
+    /// The identity in the cluster's lease: the same after a restart, so that an agent that was killed goes
+    /// on at once, and another one's for a copy of key and name elsewhere.
+    pub fn holder(&self) -> &str {
+        &self.holder
     }
 
     /// What was taken before. A content that is damaged counts as missing, since the hub can send it

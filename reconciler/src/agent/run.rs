@@ -14,6 +14,7 @@ use super::deliver::Holdings;
 use super::journal::{Journal, JournalError};
 use super::session::Dialer;
 use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport};
+use crate::telemetry::process_name;
 
 /// How an agent runs.
 pub struct AgentOptions {
@@ -33,8 +34,6 @@ pub struct AgentOptions {
     pub api_server: Uri,
     /// Whether the hub may open streams to it; not in mode Pull.
     pub api_server_allowed: bool,
-    /// How the applier works.
-    pub applier: ApplierOptions,
 }
 
 /// Why an agent ended.
@@ -52,7 +51,7 @@ pub enum AgentError {
 pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(), AgentError> {
     let (cluster, folder) = (options.cluster.clone(), options.journal.clone());
     let read = tokio::task::spawn_blocking(move || {
-        let journal = Journal::open(folder)?;
+        let journal = Journal::open(folder, &process_name())?;
         let intake = journal.read(cluster)?;
         Ok((journal, intake))
     });
@@ -60,6 +59,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         Ok(read) => read.map_err(AgentError::Journal)?,
         Err(join) => std::panic::resume_unwind(join.into_panic()),
     };
+    let applier = ApplierOptions::new(options.cluster.clone(), journal.holder().to_owned());
     let held = intake.held().map(|held| held.sequence);
     tracing::info!(cluster = %options.cluster, sequence = held, "Read journal.");
     let holdings = Arc::new(Holdings::new(intake, journal, options.hub_keys.clone()));
@@ -76,11 +76,12 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     });
     let desired = holdings.desired();
     let dial = dialer.run(shutdown.clone()).instrument(tracing::info_span!("tunnel"));
-    let apply = apply::run(options.client, options.applier, desired, applied, shutdown.clone());
+    let apply = apply::run(options.client, applier, desired, applied, shutdown.clone());
     let apply = apply.instrument(tracing::info_span!("apply"));
-    // The applier returns at shutdown, or when it cannot go on; the tunnel is of no use without it.
-    tokio::select! {
-        ended = Box::pin(apply) => ended.map_err(AgentError::Apply),
-        () = Box::pin(dial) => Ok(()),
-    }
+    // The applier ends by itself at shutdown, after it gave its lease back; the tunnel is of no use without
+    // it, and ends with it.
+    let dialling = tokio::spawn(dial);
+    let ended = apply.await;
+    dialling.abort();
+    ended.map_err(AgentError::Apply)
 }

@@ -11,8 +11,7 @@ use tunnel::PublicKey;
 
 use super::keys;
 use crate::agent::{self, AgentOptions, join};
-use crate::apply::{ApiServer, ApplierOptions};
-use crate::telemetry::process_name;
+use crate::apply::ApiServer;
 
 /// Keep one cluster as the hub says, and go on while the hub is away.
 #[derive(Debug, Args)]
@@ -139,7 +138,6 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         client: api_server.client,
         api_server: api_server.address,
         api_server_allowed: arguments.sync_mode == AgentMode::Dual,
-        applier: ApplierOptions::new(cluster.clone(), process_name()),
         cluster,
     };
     Box::pin(agent::run(options, shutdown)).await?;

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use render::{ClusterName, Fleet};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::direct::Direct;
@@ -21,6 +22,7 @@ pub(super) struct Clusters {
     kubeconfig: Option<PathBuf>,
     sessions: Sessions,
     shutdown: CancellationToken,
+    tasks: TaskTracker,
     running: Mutex<BTreeMap<ClusterName, (String, CancellationToken)>>,
 }
 
@@ -31,6 +33,7 @@ impl Clusters {
             kubeconfig,
             sessions,
             shutdown,
+            tasks: TaskTracker::new(),
             running: Mutex::default(),
         }
     }
@@ -58,16 +61,18 @@ impl Clusters {
         }
     }
 
-    /// Stops all.
-    pub(super) fn stop(&self) {
+    /// Stops all, and waits until each gave its lease back.
+    pub(super) async fn stop(&self) {
         self.shutdown.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     fn start(&self, cluster: ClusterName, context: String, shutdown: CancellationToken) {
         let (kubeconfig, sessions) = (self.kubeconfig.clone(), self.sessions.clone());
         let span = tracing::info_span!("cluster", cluster = %cluster);
         let run = serve(cluster, context, kubeconfig, sessions, shutdown);
-        tokio::spawn(run.instrument(span));
+        self.tasks.spawn(run.instrument(span));
     }
 }
 
@@ -99,10 +104,8 @@ async fn serve(
         }
         Err(trouble) => {
             tracing::warn!(trouble, "Could not reach a cluster.");
-            let report = Report::new(
+            let report = Report::unread(
                 cluster,
-                None,
-                None,
                 ApplyReport {
                     trouble,
                     ..ApplyReport::default()

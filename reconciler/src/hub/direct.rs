@@ -75,19 +75,14 @@ impl Direct {
             })
             .await;
         loop {
-            let ended_with = tokio::select! {
-                biased;
-                () = ended.cancelled() => break,
-                ended_with = Box::pin(self.serve(newest.clone(), &ended)) => ended_with,
-            };
-            if let Err(error) = ended_with {
+            // Ends by itself when the session does, after the applier gave its lease back.
+            if let Err(error) = Box::pin(self.serve(newest.clone(), &ended)).await {
                 tracing::warn!(cluster = %self.cluster, error = chain(&error), "Could not serve a cluster.");
                 let trouble = ApplyReport {
                     trouble: chain(&error),
                     ..ApplyReport::default()
                 };
-                self.report(Report::new(self.cluster.clone(), None, None, trouble))
-                    .await;
+                self.report(Report::unread(self.cluster.clone(), trouble)).await;
             }
             tokio::select! {
                 biased;
@@ -111,7 +106,11 @@ impl Direct {
         newest: watch::Receiver<Option<Arc<Envelope>>>,
         shutdown: &CancellationToken,
     ) -> Result<(), DirectError> {
-        let held = self.read_held().await?;
+        let held = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return Ok(()),
+            held = self.read_held() => held?,
+        };
         let intake = Intake::new(self.cluster.clone(), held);
         let (desired, wanted) = watch::channel(None);
         let (applied, report) = watch::channel(ApplyReport::default());

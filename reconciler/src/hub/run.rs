@@ -251,7 +251,7 @@ impl Hub {
                 }
             }
         }
-        self.clusters.stop();
+        self.clusters.stop().await;
         self.tasks.close();
     }
 

@@ -16,6 +16,9 @@ pub struct Report {
     pub version: u32,
     /// Whose it is.
     pub cluster: ClusterName,
+    /// Whether what is held could be read; only then does an absent `held` mean that nothing is.
+    #[serde(default)]
+    pub held_read: bool,
     /// The newest envelope that was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
@@ -47,11 +50,20 @@ impl Report {
         Self {
             version: Self::VERSION,
             cluster,
+            held_read: true,
             held,
             refused,
             units: applied.units,
             kubernetes_version: applied.kubernetes_version,
             trouble: applied.trouble,
+        }
+    }
+
+    /// A report by somebody who could not even read what the cluster holds.
+    pub fn unread(cluster: ClusterName, applied: crate::apply::ApplyReport) -> Self {
+        Self {
+            held_read: false,
+            ..Self::new(cluster, None, None, applied)
         }
     }
 }

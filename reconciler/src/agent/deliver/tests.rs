@@ -47,8 +47,22 @@ fn cluster() -> ClusterName {
     ClusterName::parse("edge").expect("a valid cluster")
 }
 
-fn holdings(folder: &std::path::Path) -> Holdings {
-    let journal = Journal::open(folder).expect("the journal opens");
+/// Opens what was left in a folder. Other tests of this binary start processes, and between its fork and
+/// its exec such a process has our lock too, so a locked journal is tried again.
+async fn opened(folder: &std::path::Path) -> Journal {
+    let mut opened = Journal::open(folder, "agent");
+    for _ in 0..100 {
+        if !matches!(opened, Err(JournalError::InUse { .. })) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        opened = Journal::open(folder, "agent");
+    }
+    opened.expect("the journal opens")
+}
+
+async fn holdings(folder: &std::path::Path) -> Holdings {
+    let journal = opened(folder).await;
     let intake = journal.read(cluster()).expect("the journal is readable");
     Holdings::new(intake, journal, Vec::new())
 }
@@ -77,7 +91,7 @@ async fn converse(holdings: &Holdings, messages: Vec<Deliver>) -> Vec<DeliverRep
 async fn an_agent_that_restarts_without_its_hub_has_what_it_took() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let one = content("one");
-    let first = holdings(folder.path());
+    let first = holdings(folder.path()).await;
     let messages = vec![
         Deliver::Envelope {
             envelope: envelope(7, &one),
@@ -89,7 +103,13 @@ async fn an_agent_that_restarts_without_its_hub_has_what_it_took() {
         digests: vec![one.digest],
     });
     assert_eq!(replies, [need, DeliverReply::Taken { sequence: 7 }]);
-    let restarted = holdings(folder.path());
+    let second = Journal::open(folder.path(), "other");
+    assert!(
+        matches!(second, Err(JournalError::InUse { .. })),
+        "one agent at a time: {second:?}"
+    );
+    drop(first);
+    let restarted = holdings(folder.path()).await;
     let desired = restarted.desired().borrow().clone().expect("the journal had it");
     assert_eq!(desired.held.sequence, 7);
     assert_eq!(
@@ -106,7 +126,7 @@ async fn an_agent_that_restarts_without_its_hub_has_what_it_took() {
 async fn old_repeated_and_tampered_envelopes_change_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (one, two) = (content("one"), content("two"));
-    let holdings = holdings(folder.path());
+    let holdings = holdings(folder.path()).await;
     let taken = vec![
         Deliver::Envelope {
             envelope: envelope(7, &one),
@@ -152,7 +172,7 @@ async fn old_repeated_and_tampered_envelopes_change_nothing() {
 async fn a_content_that_is_not_its_digest_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (one, two) = (content("one"), content("two"));
-    let holdings = holdings(folder.path());
+    let holdings = holdings(folder.path()).await;
     let Deliver::Content { description, .. } = Deliver::content(&two) else {
         unreachable!("a content")
     };
@@ -178,7 +198,7 @@ async fn a_content_that_is_not_its_digest_is_refused() {
 async fn a_damaged_journal_is_an_error_and_a_damaged_content_is_asked_for_again() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let one = content("one");
-    let first = holdings(folder.path());
+    let first = holdings(folder.path()).await;
     converse(
         &first,
         vec![
@@ -189,13 +209,14 @@ async fn a_damaged_journal_is_an_error_and_a_damaged_content_is_asked_for_again(
         ],
     )
     .await;
+    drop(first);
     let path = folder
         .path()
         .join("contents")
         .join(format!("{}.json", one.digest.short(64)));
     std::fs::write(&path, b"{}").expect("the content is overwritten");
     let again = converse(
-        &holdings(folder.path()),
+        &holdings(folder.path()).await,
         vec![Deliver::Envelope {
             envelope: envelope(7, &one),
         }],
@@ -206,6 +227,6 @@ async fn a_damaged_journal_is_an_error_and_a_damaged_content_is_asked_for_again(
     });
     assert_eq!(again, [need, DeliverReply::Taken { sequence: 7 }]);
     std::fs::write(folder.path().join("held.json"), b"{").expect("the list is overwritten");
-    let journal = Journal::open(folder.path()).expect("the folder is there");
+    let journal = opened(folder.path()).await;
     assert!(matches!(journal.read(cluster()), Err(JournalError::Damaged { .. })));
 }

@@ -202,7 +202,8 @@ impl State {
 
     /// Whether a registered cluster has not said yet what it holds. Before a fleet is known, any may.
     pub(super) fn has_silent_cluster(&self) -> bool {
-        let silent = |name| self.clusters.get(name).is_none_or(|cluster| cluster.report.is_none());
+        let spoke = |cluster: &ClusterState| cluster.report.as_ref().is_some_and(|report| report.held_read);
+        let silent = |name| !self.clusters.get(name).is_some_and(spoke);
         self.fleet
             .as_ref()
             .is_none_or(|fleet| fleet.clusters.keys().any(silent))

@@ -257,6 +257,7 @@ impl World {
         });
         let report = Report {
             version: Report::VERSION,
+            held_read: true,
             cluster: cluster(name),
             held,
             refused: None,

@@ -158,6 +158,7 @@ impl World {
         let held = self.state.envelope(&cluster(name)).map(|envelope| envelope.held());
         let mut report = Report {
             version: Report::VERSION,
+            held_read: true,
             cluster: cluster(name),
             held,
             refused: None,
