@@ -1,6 +1,15 @@
-//! A push, followed through hub, tunnel and agents into real clusters.
+//! Journeys: from a push to real clusters, through the `flotilla` that people run.
 //!
-//! Enters: the `flotilla` binary, real `git` and real control planes. Leaves: what stands in the clusters and
-//! on the refs. Deliberately not here: how the binary gets there.
+//! Enters: a fleet repository, three shared clusters, a hub and agents as child processes ([`support`]).
+//! Leaves: a judgement of what is in the clusters afterwards. Deliberately not here: what one room does by
+//! itself; that is tested in the room.
 
+mod broken;
+mod changes;
+mod first_push;
+mod plan;
 mod readme;
+mod registration;
+mod secrets;
+mod support;
+mod workloads;
