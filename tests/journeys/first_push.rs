@@ -31,3 +31,53 @@ fn first_push_reaches_three_clusters() {
     let placement = "placements/shop/web.yaml".to_owned();
     assert!(files.contains(&placement), "{files:?}");
 }
+
+/// A cluster's file that names a context of the hub's kubeconfig.
+fn by_kubeconfig(name: &str, context: &str) -> String {
+    format!(
+        "apiVersion: fleet.flotilla.dev/v1alpha1
+kind: ManagedCluster
+metadata: {{name: {name}}}
+spec: {{kubeconfigContext: {context}}}
+"
+    )
+}
+
+#[test]
+fn a_cluster_by_kubeconfig_needs_no_agent() {
+    let mut fleet = Fleet::prepare();
+    fleet.push(
+        "Greet",
+        &[
+            ("clusters/amsterdam.yaml", &by_kubeconfig("amsterdam", "nowhere")),
+            ("clusters/colombo.yaml", &by_kubeconfig("colombo", "colombo")),
+            ("subscriptions/shop/web.yaml", &subscription("shop", "web")),
+            ("feeds/web/namespace.yaml", &namespace("shop")),
+            ("feeds/web/greeting.yaml", &config_map("shop", "greeting", "hello")),
+        ],
+    );
+    let kubeconfig = fleet.cluster("colombo").kubeconfig().display().to_string();
+    fleet.start_hub(&["--kubeconfig", &kubeconfig]);
+    fleet.start_agent("bogota");
+    fleet.until_text(&["bogota", "colombo"], GREETING, "hello");
+    // A context that the kubeconfig does not have is that cluster's trouble alone.
+    fleet.until_hub_logged("Could not reach a cluster.");
+    assert_eq!(fleet.text("amsterdam", GREETING), None);
+
+    fleet.repository.remove("clusters/colombo.yaml");
+    fleet.push(
+        "Let Colombo go",
+        &[("feeds/web/greeting.yaml", &config_map("shop", "greeting", "hi"))],
+    );
+    fleet.until_text(&["bogota"], GREETING, "hi");
+    assert_eq!(
+        fleet.text("colombo", GREETING).as_deref(),
+        Some("hello"),
+        "what it has stays"
+    );
+    fleet.push(
+        "Have Colombo back",
+        &[("clusters/colombo.yaml", &by_kubeconfig("colombo", "colombo"))],
+    );
+    fleet.until_text(&["colombo"], GREETING, "hi");
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flotilla_tests::{Clusters, ControlPlane, Flotilla, Repository, eventually, pool, ports, scratch, three_clusters};
 use serde_json::Value;
+use tunnel::SecretKey;
 
 /// How long a push may take to reach a cluster on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
@@ -48,7 +49,14 @@ impl Fleet {
     #[track_caller]
     pub(super) fn start_in_use() -> Self {
         let fleet = Self::start();
-        fleet.push(
+        fleet.open_for_use();
+        fleet
+    }
+
+    /// Brings what [`Self::start_in_use`] does, and waits for it.
+    #[track_caller]
+    pub(super) fn open_for_use(&self) {
+        self.push(
             "Open shop and office",
             &[
                 ("subscriptions/shop/web.yaml", &subscription("shop", "web")),
@@ -61,9 +69,8 @@ impl Fleet {
             ],
         );
         for (config_map, text) in [(GREETING, "hello"), (FAREWELL, "goodbye"), (RULES, "none")] {
-            fleet.until_text(&pool::NAMES, config_map, text);
+            self.until_text(&pool::NAMES, config_map, text);
         }
-        fleet
     }
 
     /// As [`Self::start`] with nothing running. The first commit, with `fleet.yaml` and the clusters' files, is pushed.
@@ -165,6 +172,16 @@ impl Fleet {
     /// Ends an agent at once, as a crash would.
     pub(super) fn kill_agent(&mut self, cluster: &str) {
         self.agents.remove(cluster);
+    }
+
+    /// Where agents dial.
+    pub(super) fn hub_address(&self) -> String {
+        address(self.hub_port)
+    }
+
+    /// The hub's key, for who plays the hub.
+    pub(super) fn hub_secret_key(&self) -> SecretKey {
+        SecretKey::load(&self.folder.join("hub.key")).expect("the fleet has a hub's key")
     }
 
     /// The folder of an agent's journal.
