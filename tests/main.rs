@@ -2,6 +2,7 @@
 //!
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
+//! `kubectl` judges what the hub serves,
 //! `examples` and `vectors` are Clusternet's, beside what we make of them.
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
@@ -11,6 +12,7 @@ mod architecture;
 mod bench;
 mod examples;
 mod inputs;
+mod kubectl;
 mod journeys;
 mod nasty;
 mod real;

@@ -4,8 +4,6 @@ use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::resource::GROUP;
-
 /// What is not to be had, in Kubernetes' words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
@@ -23,9 +21,10 @@ impl Refused {
     }
 
     /// There is no object of this name.
-    pub(super) fn no_such(plural: &str, name: &str) -> Self {
-        let details = json!({ "name": name, "group": GROUP, "kind": plural });
-        let refused = Self::not_found(format!("{plural}.{GROUP} {name:?} not found"));
+    pub(super) fn no_such_in(group: &str, plural: &str, name: &str) -> Self {
+        let dot = if group.is_empty() { "" } else { "." };
+        let details = json!({ "name": name, "group": group, "kind": plural });
+        let refused = Self::not_found(format!("{plural}{dot}{group} {name:?} not found"));
         Self {
             details: Some(details),
             ..refused

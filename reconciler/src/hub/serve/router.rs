@@ -66,6 +66,7 @@ pub(super) fn router(context: Context) -> Router {
             "/api",
             get(async |headers: HeaderMap| roots(&headers, discovery::core_versions, discovery::aggregated_core)),
         )
+        .route("/api/v1/namespaces/{name}", get(namespace))
         .route("/api/v1", get(async || json_answer(&discovery::core_resources())))
         .route(
             "/apis",
@@ -171,6 +172,18 @@ fn roots(headers: &HeaderMap, plain: fn() -> Value, aggregated: fn() -> Value) -
         Some(_) => json_answer(&plain()),
         None => Refused::not_acceptable().into(),
     }
+}
+
+/// kubectl asks for the namespace of an object that it was told is not there, and shows what it hears then.
+async fn namespace(context: State<Context>, Path(name): Path<String>) -> Response {
+    for resource in Resource::ALL {
+        let shelf = context.store.shelf(resource).await;
+        if shelf.items.keys().any(|(namespace, _)| *namespace == name) {
+            let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+            return json_answer(&namespace);
+        }
+    }
+    Refused::no_such_in("", "namespaces", &name).into()
 }
 
 async fn list(context: State<Context>, Path(resource): Path<String>, headers: HeaderMap, uri: Uri) -> Response {
@@ -282,6 +295,6 @@ async fn got(
     let (shape, _) = asked(plural, headers, uri)?;
     let shelf = context.store.shelf(shape.resource).await;
     let item = shelf.items.get(&(namespace.to_owned(), name.to_owned()));
-    let missing = || Refused::no_such(plural, name);
+    let missing = || Refused::no_such_in(GROUP, plural, name);
     Ok(json_answer(&shape.one(item.ok_or_else(missing)?)))
 }
