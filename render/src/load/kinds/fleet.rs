@@ -28,7 +28,7 @@ fn read_spec(mut fields: Fields<'_>) -> FleetSpec {
         );
         if mode == Some(RenderMode::Objects) {
             let message = "mode objects is not in this version: decisions are commits";
-            render.error("mode", "Unsupported", message, "use commits");
+            render.error("mode", "NotSupported", message, "use commits");
         }
         render.finish();
     }

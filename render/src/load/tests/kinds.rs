@@ -18,7 +18,7 @@ spec: {approval: required, render: {mode: commits}, plaintextSecrets: refuse}
     let unsupported = text.replace("commits", "objects");
     check(
         &[("fleet.yaml", &unsupported)],
-        &["fleet.yaml:4 Error Unsupported spec.render.mode"],
+        &["fleet.yaml:4 Error NotSupported spec.render.mode"],
     );
     let wrong = text.replace("required", "maybe").replace("mode", "modes");
     check(
