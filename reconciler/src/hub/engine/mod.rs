@@ -212,13 +212,22 @@ fn record(source: &Revision) -> ReleaseRecord {
 }
 
 /// The next commit of `released`, when the strategy advances somebody or there is none yet.
-fn release_due(state: &State, now: i64) -> Option<Write> {
+fn release_due(state: &mut State, now: i64) -> Option<Write> {
     let rendered = state.rendered.as_ref()?;
+    // All at once looks at nothing but these two, and every report asks again.
+    let between = state
+        .released
+        .as_ref()
+        .map(|released| (rendered.commit.clone(), released.commit.clone()));
+    if between.is_some() && state.settled == between {
+        return None;
+    }
     let nothing = Published::default();
     let released = state.released.as_ref();
     let present = released.map_or(&nothing, |released| released.published.as_ref());
     let advances = release(&rendered.published, present, &Observed::default(), now);
     if advances.is_empty() && released.is_some() {
+        state.settled = between;
         return None;
     }
     let mut next = advance(&rendered.published, present, advances);

@@ -48,6 +48,8 @@ pub struct State {
     pub(super) writing: bool,
     pub(super) grace_over: bool,
     pub(super) planning: Option<Revision>,
+    /// The commits of `rendered` and `released` between which nothing is due.
+    pub(super) settled: Option<(Revision, Revision)>,
     /// The revision whose plan is being written to `rendered`.
     pub(super) rendering: Option<Revision>,
     /// The revision that was planned last, and the commit of `rendered` it was planned on.
