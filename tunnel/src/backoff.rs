@@ -9,8 +9,11 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::frame::{GoAway, GoAwayReason};
 
-/// Range of the first wait after a tunnel that had lived well.
-pub const FIRST_RETRY_MAX: Duration = Duration::from_secs(2);
+/// Range of the first wait after a tunnel that had lived well; each failure doubles it. A restarted hub waits
+/// for its last agent, so this is most of what a restart costs: of three agents the last one comes after
+/// three quarters of it. A thousand agents in half a second are more than a hub can greet at once; the rest
+/// wait in its listener's queue for about as long as they would have waited here.
+pub const FIRST_RETRY_MAX: Duration = Duration::from_millis(500);
 /// No wait is drawn from a longer range: people who fixed the network will not wait five minutes.
 pub const RETRY_MAX: Duration = Duration::from_secs(30);
 /// Life after which a tunnel counts as good and the count of failures starts anew.
@@ -78,10 +81,8 @@ impl Backoff {
     }
 
     fn next(self, random: f64) -> (Self, Duration) {
-        let range = match self.failures {
-            0 => FIRST_RETRY_MAX,
-            failures => RETRY_MAX.min(Duration::from_secs(1 << failures.min(5))),
-        };
+        // Six doublings are past the longest range already.
+        let range = RETRY_MAX.min(FIRST_RETRY_MAX * (1 << self.failures.min(6)));
         (
             Self {
                 failures: self.failures.saturating_add(1),
@@ -106,18 +107,22 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(outcomes: &[Outcome], seconds_max: &[u64]) {
+    fn check(outcomes: &[Outcome], seconds_max: &[f64]) {
         let mut backoff = Backoff::default();
         for (outcome, seconds) in outcomes.iter().zip(seconds_max) {
             let (next, longest) = backoff.after(*outcome, 1.0);
-            assert_eq!(longest, Duration::from_secs(*seconds), "longest wait after {outcome:?}");
+            assert_eq!(
+                longest,
+                Duration::from_secs_f64(*seconds),
+                "longest wait after {outcome:?}"
+            );
             backoff = next;
         }
     }
 
     #[test]
     fn failures_double_the_range_up_to_thirty_seconds() {
-        check(&[Outcome::Failed; 8], &[2, 2, 4, 8, 16, 30, 30, 30]);
+        check(&[Outcome::Failed; 8], &[0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]);
     }
 
     #[test]
@@ -125,13 +130,13 @@ mod tests {
         let (short, long) = (Outcome::Lived(Duration::from_secs(59)), Outcome::Lived(GOOD_LIFE));
         check(
             &[Outcome::Failed, Outcome::Failed, short, short, long, short],
-            &[2, 2, 4, 8, 2, 2],
+            &[0.5, 1.0, 2.0, 4.0, 0.5, 1.0],
         );
     }
 
     #[test]
     fn a_refused_identity_waits_a_minute_and_keeps_the_count() {
-        check(&[Outcome::Failed, Outcome::Refused, Outcome::Failed], &[2, 62, 2]);
+        check(&[Outcome::Failed, Outcome::Refused, Outcome::Failed], &[0.5, 60.5, 1.0]);
     }
 
     #[test]
@@ -149,7 +154,7 @@ mod tests {
     fn every_wait_may_be_zero_or_anything_up_to_its_range() {
         for random in [0.0, 0.25, 0.5, f64::NAN, -1.0] {
             let (_, wait) = Backoff { failures: 3 }.after(Outcome::Failed, random);
-            assert!(wait <= Duration::from_secs(4), "half of the range at most");
+            assert!(wait <= Duration::from_secs(2), "half of the range at most");
         }
     }
 
