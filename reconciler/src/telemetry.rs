@@ -28,6 +28,11 @@ pub fn start(filter: &str, format: LogFormat) {
     drop(started);
 }
 
+/// Milliseconds since then, for the field `elapsed_ms`.
+pub fn elapsed_ms(since: tokio::time::Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A name for this process that no other has: host, process and start.
 pub fn process_name() -> String {
     let host = std::env::var("HOSTNAME")

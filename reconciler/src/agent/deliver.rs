@@ -96,6 +96,7 @@ impl Holdings {
             return Ok(());
         }
         if intake.missing().is_empty() {
+            tracing::debug!("Took last content.");
             self.publish(&intake);
         }
         self.journalled(move |journal| journal.write_content(digest, &bytes))

@@ -18,6 +18,7 @@ use super::session::{Interrupt, Session, SessionError};
 use super::status::ApplyReport;
 use super::watch::Watched;
 use crate::limits::{APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, RESYNC};
+use crate::telemetry::elapsed_ms;
 
 /// What an applier is told once.
 #[derive(Clone, Debug)]
@@ -196,7 +197,7 @@ impl Applier {
             PassEnd::Unsettled => Some(Instant::now() + self.backoff.wait()),
             PassEnd::Interrupted => Some(Instant::now()),
         };
-        let elapsed_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed_ms = elapsed_ms(start);
         let revision = &desired.held.released;
         if is_new && end != PassEnd::Interrupted {
             info!(%revision, elapsed_ms, "Applied delivery.");

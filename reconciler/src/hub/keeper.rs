@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use render::describe::Description;
 use render::published::ReleaseRecord;
 use render::{Digest, Published, Revision};
+use tokio::time::Instant;
 
 use super::engine::{Event, StateCommit, StateHead, StateRefs, Write};
 use super::publish::{CommitId, Decision, StateError, StateRef, StateRepository, message};
 use super::repository::Relation;
+use crate::telemetry::elapsed_ms;
 
 /// Reads and writes the state repository.
 #[derive(Debug)]
@@ -124,6 +126,7 @@ impl Keeper {
         contents: &BTreeMap<Digest, Arc<Description>>,
         seconds: i64,
     ) -> Result<StateCommit, StateError> {
+        let started = Instant::now();
         let parent = parent.map(|parent| self.known(parent)).transpose()?;
         let record = next.record.as_ref().ok_or(StateError::NoRecord)?;
         let message = message(&subject(which, record), "", record);
@@ -143,6 +146,8 @@ impl Keeper {
         };
         let commit = self.repository.write_commit(parent, &decision)?;
         self.repository.advance(which, parent, commit, "decision")?;
+        let name = self.repository.ref_name(which);
+        tracing::debug!(component = name, revision = %commit, elapsed_ms = elapsed_ms(started), "Wrote decision.");
         self.state_commit(commit, self.repository.published_at(commit)?)
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -23,6 +24,7 @@ use super::serve::{self, Listen, ServeError};
 use super::session::Sessions;
 use super::source::{RefWatch, Source, SourceError};
 use super::{gateway, repository};
+use crate::telemetry::elapsed_ms;
 
 /// Events that wait for the engine. A step takes microseconds, so a full queue is a storm of reports, and
 /// pushes back on whoever sends them.
@@ -276,15 +278,18 @@ impl Hub {
                 accepted,
             } => {
                 let planner = Arc::clone(&self.planner);
-                self.answer(
-                    move || match planner.plan(&revision, base, previous, accepted.as_ref(), seconds()) {
+                self.answer(move || {
+                    let started = Instant::now();
+                    let planned = planner.plan(&revision, base, previous, accepted.as_ref(), seconds());
+                    tracing::debug!(%revision, elapsed_ms = elapsed_ms(started), "Planned revision.");
+                    match planned {
                         Ok(planned) => Event::Planned(Box::new(planned)),
                         Err(error) => Event::PlanFailed {
                             revision,
                             message: chain(&error),
                         },
-                    },
-                );
+                    }
+                });
             }
             Effect::Write(write) => {
                 let keeper = Arc::clone(&self.keeper);
@@ -379,8 +384,12 @@ async fn next_look(
 }
 
 fn look(source: &Source, accepted: Option<&render::Revision>, on_rewrite: OnRewrite) -> Head {
+    let started = Instant::now();
     let head = || {
         let revision = source.head()?.revision;
+        if accepted != Some(&revision) {
+            tracing::debug!(%revision, elapsed_ms = elapsed_ms(started), "Saw revision.");
+        }
         let relation = match accepted {
             None => Relation::Follows,
             Some(accepted) => relation(source, accepted, &revision, on_rewrite)?,
