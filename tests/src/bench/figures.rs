@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::goals;
+
 /// The figures of one bench, printed as they come, so that a bench that breaks off has told what it knew.
 #[derive(Debug)]
 pub struct Figures {
@@ -19,7 +21,11 @@ impl Figures {
 
     /// Prints one figure.
     pub fn print(&mut self, figure: &str, value: f64, unit: &str) -> anyhow::Result<()> {
-        let line = json!({"bench": self.bench, "figure": figure, "value": rounded(value), "unit": unit});
+        let mut line = json!({"bench": self.bench, "figure": figure, "value": rounded(value), "unit": unit});
+        if let Some(goal) = goals::of(self.bench, figure) {
+            line["goal"] = goal.to_string().into();
+            line["met"] = goal.is_met_by(value).into();
+        }
         writeln!(std::io::stdout().lock(), "{line}")?;
         Ok(())
     }

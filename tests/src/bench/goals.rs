@@ -1,0 +1,49 @@
+//! What each figure must reach on two cores, printed beside it. A figure that misses its goal is shown as it is;
+//! whether that is a failure is for its reader to say.
+
+/// A goal: an upper or a lower bound.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Goal {
+    AtMost(f64),
+}
+
+impl Goal {
+    /// Whether a value reaches it.
+    pub(super) fn is_met_by(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(bound) => value <= bound,
+        }
+    }
+}
+
+impl std::fmt::Display for Goal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::AtMost(bound) => write!(f, "<={bound}"),
+        }
+    }
+}
+
+/// Bench, figure, goal, in the figure's unit.
+const GOALS: &[(&str, &str, Goal)] = &[
+    ("push", "push_to_applied_p50", Goal::AtMost(100.0)),
+    ("push", "push_to_applied_p99", Goal::AtMost(400.0)),
+    ("push", "bulk_200_units", Goal::AtMost(3.0)),
+    ("push", "touch_one_of_1000", Goal::AtMost(300.0)),
+    ("push", "touch_one_requests", Goal::AtMost(10.0)),
+    ("push", "restart_600", Goal::AtMost(1.0)),
+    ("push", "hub_rss", Goal::AtMost(40.0)),
+    ("push", "agent_rss_idle", Goal::AtMost(20.0)),
+    ("render", "cold_1000_units", Goal::AtMost(2_000.0)),
+    ("render", "touch_one_of_1000", Goal::AtMost(50.0)),
+    ("rendered", "one_unit_change_1000_clusters", Goal::AtMost(64.0)),
+    ("rendered", "packed_after_1000_commits", Goal::AtMost(50.0)),
+];
+
+/// The goal of a figure; some figures have none.
+pub(super) fn of(bench: &str, figure: &str) -> Option<Goal> {
+    let (.., goal) = GOALS
+        .iter()
+        .find(|(of_bench, of_figure, _)| (*of_bench, *of_figure) == (bench, figure))?;
+    Some(*goal)
+}
