@@ -29,6 +29,14 @@ pub use state::{ClusterState, Condition, State, StateCommit};
 /// Takes in one event. `now` is in seconds since 1970.
 pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
     state.version += 1;
+    let mut effects = heard(state, event, now);
+    if !state.writing && std::mem::take(&mut state.overlooked) {
+        effects.push(Effect::LookAtState);
+    }
+    effects
+}
+
+fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
     match event {
         Event::SourceSeen { judged_by, .. } if judged_by != state.accepted_or_published() => {
             return vec![Effect::LookAtSource];
@@ -248,14 +256,11 @@ fn release_due(state: &mut State, now: i64) -> Option<Write> {
 }
 
 fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {
-    if refs.writes != state.writes {
-        // The write that overtook the look moved a ref, and that is looked at by itself; but while none is
-        // under way, nothing else may come.
-        return if state.writing {
-            Vec::new()
-        } else {
-            vec![Effect::LookAtState]
-        };
+    if state.writing || refs.writes != state.writes {
+        // Beside a write nobody can say whether the look saw the refs before or after it. Taken for somebody
+        // else's, our own commit would be put back.
+        state.overlooked = true;
+        return Vec::new();
     }
     let first = !state.state_seen;
     match (refs.rendered, refs.released) {

@@ -46,6 +46,8 @@ pub struct State {
     pub(super) new_lineage: bool,
     pub(super) state_seen: bool,
     pub(super) writing: bool,
+    /// The state refs were looked at beside a write, and are to be looked at again after it.
+    pub(super) overlooked: bool,
     pub(super) grace_over: bool,
     pub(super) planning: Option<Revision>,
     /// The commits of `rendered` and `released` between which nothing is due.

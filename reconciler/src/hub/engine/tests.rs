@@ -125,6 +125,11 @@ impl World {
     }
 
     fn look(&mut self) {
+        let refs = self.refs();
+        self.hear(Event::StateSeen(refs));
+    }
+
+    fn refs(&self) -> StateRefs {
         let head = |commit: &Option<StateCommit>, known: Option<&StateCommit>| match commit {
             None => StateHead::Missing,
             Some(commit) => {
@@ -135,12 +140,11 @@ impl World {
                 }
             }
         };
-        let refs = StateRefs {
+        StateRefs {
             writes: self.state.writes,
             rendered: head(&self.rendered, self.state.rendered.as_ref()),
             released: head(&self.released, self.state.released.as_ref()),
-        };
-        self.hear(Event::StateSeen(refs));
+        }
     }
 
     fn hear(&mut self, event: Event) {
@@ -626,6 +630,40 @@ fn a_look_that_was_overtaken_says_nothing() {
     let effects = step(&mut world.state, Event::SourceSeen { head, judged_by }, 0);
     assert!(matches!(effects.as_slice(), [Effect::LookAtSource]), "{effects:?}");
     assert_eq!((world.commits, world.sequence()), (commits, Some(2)));
+}
+
+#[test]
+fn a_look_beside_a_write_puts_nothing_back_and_is_repeated() {
+    let mut world = settled();
+    world
+        .source
+        .insert(revision('2'), (fleet('2', &["a"]), units('2', "two", &["a"])));
+    let head = Head::At {
+        revision: revision('2'),
+        relation: Relation::Follows,
+    };
+    let judged_by = world.state.accepted_or_published();
+    let mut effects = step(&mut world.state, Event::SourceSeen { head, judged_by }, 0);
+    // Both refs are written in turn, and each write is done before its outcome is heard.
+    for _ in 0..3 {
+        let work = |effect: &Effect| matches!(effect, Effect::Plan { .. } | Effect::Write(_));
+        let at = effects
+            .iter()
+            .position(work)
+            .expect("a push leads to a plan and two writes");
+        let done = world.perform(effects.remove(at)).expect("work has an outcome");
+        if world.state.writing {
+            let refs = world.refs();
+            let overlapped = step(&mut world.state, Event::StateSeen(refs), 0);
+            assert!(overlapped.is_empty(), "{overlapped:?}");
+        }
+        effects = step(&mut world.state, done, 0);
+    }
+    assert!(
+        matches!(effects.last(), Some(Effect::LookAtState)),
+        "it is looked at again: {effects:?}"
+    );
+    assert_eq!((world.sequence(), &world.state.restored), (Some(2), &None));
 }
 
 #[test]
