@@ -49,7 +49,7 @@ impl Holdings {
     /// Takes an envelope when it is believed, and starts applying it; what it says is journalled by
     /// [`Holdings::record`].
     async fn take(&self, envelope: &Envelope) -> Result<Accepted, Refusal> {
-        let verify = |bytes: &[u8], signature: &str| self.is_signed(bytes, signature);
+        let verify = |bytes: &[u8], signature: &[u8]| self.hub_keys.iter().any(|key| key.verifies(bytes, signature));
         let sequence = envelope.sequence;
         let mut intake = self.intake.lock().await;
         let accepted = intake.envelope(envelope, verify);
@@ -79,11 +79,6 @@ impl Holdings {
         let mut intake = self.intake.lock().await;
         self.tidy(&mut intake).await;
         Ok(())
-    }
-
-    fn is_signed(&self, bytes: &[u8], signature: &str) -> bool {
-        let signature = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, signature);
-        signature.is_ok_and(|signature| self.hub_keys.iter().any(|key| key.verifies(bytes, &signature)))
     }
 
     async fn content(&self, digest: Digest, bytes: Vec<u8>) -> Result<(), JournalError> {

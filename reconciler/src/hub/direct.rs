@@ -147,8 +147,8 @@ impl Direct {
             let Some(envelope) = newest.borrow_and_update().clone() else {
                 continue;
             };
-            // There is nobody in between who could have signed for another lineage.
-            match intake.envelope(&envelope, |_, _| false) {
+            let verify = |bytes: &[u8], signature: &[u8]| self.sessions.hub_key.verifies(bytes, signature);
+            match intake.envelope(&envelope, verify) {
                 Err(refusal) => {
                     tracing::warn!(cluster = %self.cluster, error = %refusal, "Refused envelope.");
                     taken.send_modify(|taken| taken.refused = Some((envelope.sequence, refusal)));

@@ -25,6 +25,7 @@ use super::session::Sessions;
 use super::source::{RefWatch, Source, SourceError};
 use super::{gateway, repository};
 use crate::telemetry::elapsed_ms;
+use crate::wire::Envelope;
 
 /// Events that wait for the engine. A step takes microseconds, so a full queue is a storm of reports, and
 /// pushes back on whoever sends them.
@@ -119,6 +120,7 @@ struct Hub {
     on_rewrite: OnRewrite,
     look_at_source: Arc<Notify>,
     look_at_state: Arc<Notify>,
+    key: Arc<SecretKey>,
 }
 
 /// Runs a hub until shutdown.
@@ -135,6 +137,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         events: events.clone(),
         dispatch: Arc::clone(&dispatch),
         keeper: Arc::clone(&keeper),
+        hub_key: options.key.public(),
     };
     let accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(&registry) as _).map_err(HubError::Tls)?;
     let address = options.listen;
@@ -158,6 +161,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         on_rewrite: options.on_rewrite,
         look_at_source: Arc::default(),
         look_at_state: Arc::default(),
+        key: Arc::clone(&options.key),
     };
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
@@ -297,7 +301,12 @@ impl Hub {
             }
             Effect::Dispatch(cluster) => {
                 let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-                self.dispatch.set(&cluster, state.envelope(&cluster));
+                let sign = |bytes: &[u8]| self.key.sign(bytes).to_vec();
+                let envelope = state.envelope(&cluster).map(|envelope| Envelope {
+                    lineage_grant: state.lineage_grant(&cluster, sign),
+                    ..envelope
+                });
+                self.dispatch.set(&cluster, envelope);
             }
             Effect::Disconnect(cluster) => self.dispatch.forget(&cluster),
             Effect::Register => {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tunnel::{GoAway, GoAwayReason, IncomingOpen, OpenCode, OpenError, TargetClass, Tunnel};
+use tunnel::{GoAway, GoAwayReason, IncomingOpen, OpenCode, OpenError, PublicKey, TargetClass, Tunnel};
 
 use super::dispatch::Dispatch;
 use super::engine::Event;
@@ -31,6 +31,8 @@ pub(super) struct Sessions {
     pub(super) dispatch: Arc<Dispatch>,
     /// Contents.
     pub(super) keeper: Arc<Keeper>,
+    /// The hub's own key, as agents pin it.
+    pub(super) hub_key: PublicKey,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -207,10 +209,15 @@ impl Sessions {
 }
 
 /// Whether an envelope says something else than what was told in this session and what the cluster holds:
-/// an unchanged list is not sent, whatever its sequence.
+/// an unchanged list is not sent, whatever its sequence. A grant matters to a cluster of another lineage.
 fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option<&Held>) -> bool {
     match (told, held) {
-        (Some(told), _) => told.list != envelope.list || told.lineage != envelope.lineage,
+        (Some(told), held) => {
+            told.list != envelope.list
+                || told.lineage != envelope.lineage
+                || told.lineage_grant != envelope.lineage_grant
+                    && held.is_some_and(|held| held.lineage != envelope.lineage)
+        }
         (None, Some(held)) => held.list != envelope.list || held.lineage != envelope.lineage,
         (None, None) => true,
     }

@@ -3,7 +3,7 @@
 use render::{ClusterName, Digest, Revision};
 use serde::{Deserialize, Serialize};
 
-use super::{Envelope, Held, LineageGrant, list_digest};
+use super::{Envelope, Held, list_digest};
 
 /// An envelope that is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +66,13 @@ pub enum Refusal {
     },
 }
 
-/// Decides about an envelope. `verify` checks an Ed25519 signature (base64) over bytes against the hub's
-/// pinned keys.
+/// Decides about an envelope. `verify` checks an Ed25519 signature over bytes, in this order, against the
+/// hub's pinned keys.
 pub fn accept(
     own: &ClusterName,
     held: Option<&Held>,
     envelope: &Envelope,
-    verify: impl Fn(&[u8], &str) -> bool,
+    verify: impl Fn(&[u8], &[u8]) -> bool,
 ) -> Result<Accepted, Refusal> {
     if envelope.version != Envelope::VERSION {
         return Err(Refusal::UnknownVersion {
@@ -96,7 +96,7 @@ pub fn accept(
     let Some(held) = held else { return Ok(Accepted::New) };
     if held.lineage != envelope.lineage {
         return match &envelope.lineage_grant {
-            Some(grant) if grant_holds(grant, envelope, verify) => Ok(Accepted::New),
+            Some(grant) if grant.lineage == envelope.lineage && grant.is_signed(own, verify) => Ok(Accepted::New),
             _ => Err(Refusal::OtherLineage {
                 offered: envelope.lineage.clone(),
                 held: held.lineage.clone(),
@@ -120,20 +120,12 @@ pub fn accept(
     })
 }
 
-fn grant_holds(grant: &LineageGrant, envelope: &Envelope, verify: impl Fn(&[u8], &str) -> bool) -> bool {
-    grant.lineage == envelope.lineage
-        && verify(
-            &LineageGrant::signed_bytes(&envelope.cluster, &grant.lineage),
-            &grant.signature,
-        )
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::wire::EnvelopeUnit;
+    use crate::wire::{EnvelopeUnit, LineageGrant};
 
     fn revision(digit: char) -> Revision {
         Revision::parse(digit.to_string().repeat(40)).expect("forty digits are a revision")
@@ -164,11 +156,17 @@ mod tests {
         }
     }
 
+    /// What stands for a signature here.
+    fn sealed(bytes: &[u8]) -> Vec<u8> {
+        [b"sealed ", bytes].concat()
+    }
+
     #[track_caller]
     fn check(held: Option<&Envelope>, offered: &Envelope, expected: Result<Accepted, Refusal>) {
         let held = held.map(Envelope::held);
         assert_eq!(
-            accept(&own(), held.as_ref(), offered, |_, signature| signature == "good"),
+            accept(&own(), held.as_ref(), offered, |bytes, signature| signature
+                == sealed(bytes)),
             expected
         );
     }
@@ -227,15 +225,21 @@ mod tests {
             held: revision('a'),
         });
         check(Some(&held), &offered, refused.clone());
-        offered.lineage_grant = Some(LineageGrant {
-            lineage: revision('d'),
-            signature: "bad".to_owned(),
-        });
-        check(Some(&held), &offered, refused);
-        offered.lineage_grant = Some(LineageGrant {
-            lineage: revision('d'),
-            signature: "good".to_owned(),
-        });
+        let other = ClusterName::parse("edge-2").expect("a valid name");
+        let worthless = [
+            LineageGrant {
+                lineage: revision('d'),
+                signature: "no base64".to_owned(),
+            },
+            LineageGrant::new(&own(), revision('d'), |_| b"not sealed".to_vec()),
+            LineageGrant::new(&other, revision('d'), sealed),
+            LineageGrant::new(&own(), revision('e'), sealed),
+        ];
+        for grant in worthless {
+            offered.lineage_grant = Some(grant);
+            check(Some(&held), &offered, refused.clone());
+        }
+        offered.lineage_grant = Some(LineageGrant::new(&own(), revision('d'), sealed));
         check(Some(&held), &offered, Ok(Accepted::New));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use render::describe::Description;
 use render::{ClusterName, Digest, ObjectKey, Revision, UnitKey};
 use serde::{Deserialize, Serialize};
@@ -55,15 +57,27 @@ pub struct EnvelopeUnit {
 pub struct LineageGrant {
     /// The new lineage.
     pub lineage: Revision,
-    /// Base64 of the hub key's Ed25519 signature over [`LineageGrant::signed_bytes`].
+    /// Base64 of the hub key's Ed25519 signature over its cluster and lineage.
     pub signature: String,
 }
 
 impl LineageGrant {
-    /// The bytes that are signed for a cluster and a lineage.
-    pub fn signed_bytes(cluster: &ClusterName, lineage: &Revision) -> Vec<u8> {
-        format!("flotilla lineage v1\n{cluster}\n{lineage}\n").into_bytes()
+    /// A grant for one cluster; `sign` signs with the hub's key.
+    pub fn new(cluster: &ClusterName, lineage: Revision, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
+        let signature = STANDARD.encode(sign(&signed_bytes(cluster, &lineage)));
+        Self { lineage, signature }
     }
+
+    /// Whether it was given to this cluster; `verify` checks a signature over bytes, in this order.
+    pub fn is_signed(&self, cluster: &ClusterName, verify: impl FnOnce(&[u8], &[u8]) -> bool) -> bool {
+        let signature = STANDARD.decode(&self.signature);
+        signature.is_ok_and(|signature| verify(&signed_bytes(cluster, &self.lineage), &signature))
+    }
+}
+
+/// The bytes that are signed for a cluster and a lineage.
+fn signed_bytes(cluster: &ClusterName, lineage: &Revision) -> Vec<u8> {
+    format!("flotilla lineage v1\n{cluster}\n{lineage}\n").into_bytes()
 }
 
 /// What a cluster holds: the newest envelope it took.

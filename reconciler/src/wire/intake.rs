@@ -36,7 +36,11 @@ impl Intake {
     }
 
     /// Takes an envelope when it is believed. `verify` is [`accept`]'s.
-    pub fn envelope(&mut self, envelope: &Envelope, verify: impl Fn(&[u8], &str) -> bool) -> Result<Accepted, Refusal> {
+    pub fn envelope(
+        &mut self,
+        envelope: &Envelope,
+        verify: impl Fn(&[u8], &[u8]) -> bool,
+    ) -> Result<Accepted, Refusal> {
         let accepted = accept(&self.cluster, self.held.as_ref(), envelope, verify)?;
         if accepted == Accepted::New {
             self.held = Some(envelope.held());

@@ -7,7 +7,7 @@ use render::{ClusterName, Finding, Fleet, Published, Revision};
 
 use super::event::{Effect, Head, Relation};
 use super::recovery::Recovery;
-use crate::wire::{Envelope, EnvelopeUnit, Report, list_digest};
+use crate::wire::{Envelope, EnvelopeUnit, LineageGrant, Report, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
 #[derive(Clone, Debug, Default)]
@@ -132,6 +132,7 @@ impl State {
     }
 
     /// The envelope for a registered cluster; `None` while nothing was released, or the hub recovers.
+    /// Nothing in it is signed yet.
     pub fn envelope(&self, cluster: &ClusterName) -> Option<Envelope> {
         let released = self
             .released
@@ -165,6 +166,13 @@ impl State {
             lineage_grant: None,
             signature: None,
         })
+    }
+
+    /// The word for the lineage of `released`, where `fleet.yaml` names it. `sign` signs with the hub's key.
+    pub fn lineage_grant(&self, cluster: &ClusterName, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Option<LineageGrant> {
+        let named = self.fleet.as_ref()?.spec.lineage.clone()?;
+        let is_own = self.released.as_ref()?.lineage == named;
+        is_own.then(|| LineageGrant::new(cluster, named, sign))
     }
 
     /// The revision that should be planned: the head, when it may be followed.
@@ -217,6 +225,9 @@ impl State {
     pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>, findings: Vec<Finding>) -> Vec<Effect> {
         let before = self.fleet.replace(Arc::clone(&fleet));
         self.findings = findings;
+        let names_other_lineage = before
+            .as_ref()
+            .is_some_and(|before| before.spec.lineage != fleet.spec.lineage);
         let mut effects = Vec::new();
         if before.as_ref().map(|before| &before.clusters) != Some(&fleet.clusters) {
             effects.push(Effect::Register);
@@ -230,6 +241,10 @@ impl State {
         }
         for cluster in fleet.clusters.keys() {
             self.clusters.entry(cluster.clone()).or_default();
+        }
+        if names_other_lineage {
+            // Envelopes carry the hub's word for the lineage that is named.
+            effects.extend(fleet.clusters.keys().cloned().map(Effect::Dispatch));
         }
         effects
     }

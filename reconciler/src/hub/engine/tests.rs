@@ -5,7 +5,7 @@ use render::published::{Placement, UnitPlacement, Variant};
 use render::{ClusterName, Digest, Fleet, Plan, UnitKey, VariantName};
 
 use super::*;
-use crate::wire::{Held, Report};
+use crate::wire::{Held, LineageGrant, Report};
 
 fn revision(digit: char) -> Revision {
     Revision::parse(digit.to_string().repeat(40)).expect("forty hex digits")
@@ -40,6 +40,11 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
         overrides: Vec::new(),
         unreadable: Vec::new(),
     })
+}
+
+/// What stands for a signature here.
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    [b"sealed ", bytes].concat()
 }
 
 /// One unit with this content on these clusters.
@@ -514,6 +519,29 @@ fn a_lost_commit_holds_the_hub_still() {
     world.hear(Event::GraceOver);
     assert_eq!((world.commits, world.reason("StateKept")), (commits, "Recovering"));
     assert!(world.state.envelope(&cluster("a")).is_none());
+}
+
+#[test]
+fn a_new_lineage_is_granted_once_fleet_yaml_names_it() {
+    let mut world = settled();
+    let lineage = world.released.as_ref().expect("it was released").lineage.clone();
+    let grant = |world: &World| world.state.lineage_grant(&cluster("a"), sealed);
+    assert_eq!(grant(&world), None, "no lineage is named");
+    for (digit, named, granted) in [('2', revision('e'), false), ('3', lineage.clone(), true)] {
+        let mut fleet = Fleet::clone(&fleet(digit, &["a", "b"]));
+        fleet.spec.lineage = Some(named);
+        let planned = (Arc::new(fleet), units('1', "one", &["a", "b"]));
+        world.source.insert(revision(digit), planned);
+        world.sent.clear();
+        world.see(digit, Relation::Follows);
+        assert_eq!(
+            world.sent.len(),
+            2,
+            "both clusters are told, though nothing was released"
+        );
+        let expected = granted.then(|| LineageGrant::new(&cluster("a"), lineage.clone(), sealed));
+        assert_eq!(grant(&world), expected);
+    }
 }
 
 #[test]
