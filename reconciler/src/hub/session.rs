@@ -209,18 +209,18 @@ impl Sessions {
 }
 
 /// Whether an envelope says something else than what was told in this session and what the cluster holds:
-/// an unchanged list is not sent, whatever its sequence. A grant matters to a cluster of another lineage.
+/// an unchanged list is not sent, whatever its sequence. What the cluster refused is told again once it may
+/// be believed, with another sequence or a grant.
 fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option<&Held>) -> bool {
-    match (told, held) {
-        (Some(told), held) => {
-            told.list != envelope.list
-                || told.lineage != envelope.lineage
-                || told.lineage_grant != envelope.lineage_grant
-                    && held.is_some_and(|held| held.lineage != envelope.lineage)
-        }
-        (None, Some(held)) => held.list != envelope.list || held.lineage != envelope.lineage,
-        (None, None) => true,
+    let is_held = |held: &Held| held.list == envelope.list && held.lineage == envelope.lineage;
+    let Some(told) = told else {
+        return !held.is_some_and(is_held);
+    };
+    if told.list != envelope.list || told.lineage != envelope.lineage {
+        return true;
     }
+    let differs = told.sequence != envelope.sequence || told.lineage_grant != envelope.lineage_grant;
+    differs && held.is_some_and(|held| !is_held(held))
 }
 
 async fn read_replies<R>(mut reader: R, replies: mpsc::Sender<Result<DeliverReply, FramingError>>)

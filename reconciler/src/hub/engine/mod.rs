@@ -63,6 +63,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         }
         Event::ReleasedWritten(commit) => {
             state.end_write();
+            state.contradicted = false;
             state.released = Some(commit);
             let mut effects = next(state, now);
             effects.extend(dispatch_all(state));
@@ -227,14 +228,14 @@ fn release_due(state: &mut State, now: i64) -> Option<Write> {
         .released
         .as_ref()
         .map(|released| (rendered.commit.clone(), released.commit.clone()));
-    if between.is_some() && state.settled == between {
+    if between.is_some() && state.settled == between && !state.contradicted {
         return None;
     }
     let nothing = Published::default();
     let released = state.released.as_ref();
     let present = released.map_or(&nothing, |released| released.published.as_ref());
     let advances = release(&rendered.published, present, &Observed::default(), now);
-    if advances.is_empty() && released.is_some() {
+    if advances.is_empty() && released.is_some() && !state.contradicted {
         state.settled = between;
         return None;
     }

@@ -7,7 +7,7 @@ use render::{ClusterName, Finding, Fleet, Published, Revision};
 
 use super::event::{Effect, Head, Relation};
 use super::recovery::Recovery;
-use crate::wire::{Envelope, EnvelopeUnit, LineageGrant, Report, list_digest};
+use crate::wire::{Envelope, EnvelopeUnit, Held, LineageGrant, Report, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +50,8 @@ pub struct State {
     pub(super) overlooked: bool,
     pub(super) grace_over: bool,
     pub(super) planning: Option<Revision>,
+    /// A cluster holds the newest sequence with another list, so that another sequence is due.
+    pub(super) contradicted: bool,
     /// The commits of `rendered` and `released` between which nothing is due.
     pub(super) settled: Option<(Revision, Revision)>,
     /// The revision whose plan is being written to `rendered`.
@@ -205,6 +207,20 @@ impl State {
         self.released.as_ref()?.published.record.as_ref()?.sequence
     }
 
+    /// Whether a cluster holds the newest sequence with another list, as after a `released` that was rewound
+    /// and written on: it refuses that sequence for good.
+    fn is_contradicted_by(&self, cluster: &ClusterName, held: &Held) -> bool {
+        let same_place = |released: &StateCommit| {
+            held.released != released.commit
+                && held.lineage == released.lineage
+                && Some(held.sequence) == self.released_sequence()
+        };
+        self.released.as_ref().is_some_and(same_place)
+            && self
+                .envelope(cluster)
+                .is_some_and(|envelope| envelope.list != held.list)
+    }
+
     /// Whether a lineage is the one that `released` has; any is, while it has none.
     pub(super) fn is_own_lineage(&self, lineage: &Revision) -> bool {
         self.released
@@ -269,6 +285,8 @@ impl State {
     }
 
     pub(super) fn reported(&mut self, report: Report) {
+        let contradicts = |held| self.is_contradicted_by(&report.cluster, held);
+        self.contradicted |= report.held.as_ref().is_some_and(contradicts);
         if let Some(known) = self.clusters.get_mut(&report.cluster) {
             known.report = Some(Arc::new(report));
         }

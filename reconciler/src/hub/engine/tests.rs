@@ -545,6 +545,27 @@ fn a_new_lineage_is_granted_once_fleet_yaml_names_it() {
 }
 
 #[test]
+fn a_sequence_that_a_cluster_holds_with_another_list_is_not_told_again() {
+    let mut world = settled();
+    let (rendered, released) = (world.rendered.clone(), world.released.clone());
+    world.push('2', &["a", "b"], "two");
+    let held = world.released.clone().expect("it was released");
+    let mut world = world.restarted();
+    (world.rendered, world.released) = (rendered, released);
+    world.look();
+    world.push('3', &["a", "b"], "three");
+    assert_eq!(world.sequence(), Some(2), "the hub does not know that it was rewound");
+    for _ in 0..2 {
+        world.report("a", Some(&held));
+        assert_eq!(world.sequence(), Some(3), "what it told nobody believes");
+    }
+    assert_eq!(
+        world.released.as_ref().map(|commit| &commit.published.units),
+        Some(&units('3', "three", &["a", "b"]))
+    );
+}
+
+#[test]
 fn a_ref_that_was_rewound_or_removed_under_the_hub_is_put_back() {
     let mut world = settled();
     let first = world.released.clone();
