@@ -89,8 +89,9 @@ pub const OBJECT_CACHE_BYTES: usize = 32 << 20;
 /// How often refs are looked at when no event said so; a lost event costs at most this much.
 pub const REFS_POLL: Duration = Duration::from_secs(10);
 
-/// A lock file of a ref this old belongs to a process that died: Git holds one for milliseconds.
-pub const REF_LOCK_STALE: Duration = Duration::from_secs(60);
+/// A lock file of a ref this old belongs to a process that died: Git and the hub hold one for milliseconds.
+/// Until then a hub that was killed while it held one writes nothing after its restart.
+pub const REF_LOCK_STALE: Duration = Duration::from_secs(5);
 
 /// Commits of the state repository whose placements are kept decoded: rendered, released, and what is
 /// about to follow each. With 1,000 units on 100 clusters each takes some 40 MiB.
