@@ -236,3 +236,69 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use render::Revision;
+
+    use super::*;
+    use crate::wire::{EnvelopeUnit, LineageGrant, list_digest};
+
+    fn revision(digit: char) -> Revision {
+        Revision::parse(digit.to_string().repeat(40)).expect("forty digits are a revision")
+    }
+
+    fn envelope(lineage: char, sequence: u64, content: &str) -> Envelope {
+        let unit = EnvelopeUnit {
+            digest: Digest::of_bytes(content.as_bytes()),
+            revision: revision('b'),
+            replicas: BTreeMap::new(),
+            gates: Vec::new(),
+        };
+        let units = BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)]);
+        Envelope {
+            version: Envelope::VERSION,
+            cluster: ClusterName::parse("edge-1").expect("a valid name"),
+            lineage: revision(lineage),
+            sequence,
+            released: revision('c'),
+            list: list_digest(&units),
+            units,
+            lineage_grant: None,
+            signature: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(newest: &Envelope, told: Option<&Envelope>, held: Option<&Envelope>, expected: bool) {
+        let held = held.map(Envelope::held);
+        assert_eq!(is_news(newest, told, held.as_ref()), expected);
+    }
+
+    #[test]
+    fn only_what_a_cluster_does_not_hold_is_told() {
+        let (old, same, new) = (envelope('a', 7, "x"), envelope('a', 8, "x"), envelope('a', 8, "y"));
+        check(&old, None, None, true);
+        check(&same, None, Some(&old), false);
+        check(&new, None, Some(&old), true);
+        check(&new, Some(&old), Some(&old), true);
+        check(&same, Some(&old), Some(&old), false);
+        check(&new, Some(&new), Some(&old), false);
+    }
+
+    #[test]
+    fn what_was_refused_is_told_again_once_it_may_be_believed() {
+        let (held, refused, higher) = (envelope('a', 7, "x"), envelope('a', 7, "y"), envelope('a', 8, "y"));
+        check(&refused, Some(&refused), Some(&held), false);
+        check(&higher, Some(&refused), Some(&held), true);
+        let other = envelope('d', 1, "x");
+        let granted = Envelope {
+            lineage_grant: Some(LineageGrant::new(&other.cluster, revision('d'), |_| Vec::new())),
+            ..other.clone()
+        };
+        check(&granted, Some(&other), Some(&held), true);
+        check(&granted, Some(&other), Some(&other), false);
+    }
+}
