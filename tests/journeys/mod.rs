@@ -6,10 +6,16 @@
 
 mod broken;
 mod changes;
+mod clusternet;
+mod envelopes;
 mod first_push;
 mod plan;
 mod readme;
+mod real_inputs;
+mod refs;
 mod registration;
+mod restart;
 mod secrets;
+mod still;
 mod support;
 mod workloads;
