@@ -16,9 +16,12 @@ pub(super) enum RequestError {
     /// No answer in time.
     #[error("the API server gave no answer within {} s", API_REQUEST_TIMEOUT.as_secs())]
     Timeout,
-    /// No connection, or an answer that was not understood.
+    /// No connection.
     #[error("the API server could not be reached")]
     Unreachable(#[source] Box<kube::Error>),
+    /// This object cannot be asked for, or what was answered about it is nothing that was asked for.
+    #[error("the request or its answer makes no sense")]
+    Senseless(#[source] Box<kube::Error>),
 }
 
 /// Runs a request with a limit in time.
@@ -27,6 +30,9 @@ pub(super) async fn bounded<T>(request: impl Future<Output = kube::Result<T>>) -
         Err(_) => Err(RequestError::Timeout),
         Ok(Ok(value)) => Ok(value),
         Ok(Err(kube::Error::Api(status))) => Err(RequestError::Refused(status)),
+        Ok(Err(error @ (kube::Error::BuildRequest(_) | kube::Error::SerdeError(_) | kube::Error::HttpError(_)))) => {
+            Err(RequestError::Senseless(Box::new(error)))
+        }
         Ok(Err(error)) => Err(RequestError::Unreachable(Box::new(error))),
     }
 }
@@ -36,7 +42,7 @@ impl RequestError {
     pub(super) fn code(&self) -> Option<u16> {
         match self {
             Self::Refused(status) => Some(status.code),
-            Self::Timeout | Self::Unreachable(_) => None,
+            Self::Timeout | Self::Unreachable(_) | Self::Senseless(_) => None,
         }
     }
 
@@ -51,7 +57,7 @@ impl RequestError {
     pub(super) fn is_general(&self) -> bool {
         match self {
             Self::Refused(status) => matches!(status.code, 401 | 429),
-            Self::Timeout => false,
+            Self::Timeout | Self::Senseless(_) => false,
             Self::Unreachable(_) => true,
         }
     }
@@ -60,7 +66,7 @@ impl RequestError {
     pub(super) fn retry_after(&self) -> Duration {
         let seconds = match self {
             Self::Refused(status) => status.details.as_ref().map_or(0, |details| details.retry_after_seconds),
-            Self::Timeout | Self::Unreachable(_) => 0,
+            Self::Timeout | Self::Unreachable(_) | Self::Senseless(_) => 0,
         };
         Duration::from_secs(seconds.into()).min(APPLY_RETRY_MAX)
     }
@@ -111,5 +117,16 @@ mod tests {
         }
         // One object's webhook may hang while the others are fine.
         assert!(!RequestError::Timeout.is_general());
+    }
+
+    #[tokio::test]
+    async fn an_object_that_cannot_be_asked_for_ends_no_pass() {
+        let client = kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().expect("a valid URI")));
+        let api: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+            kube::Api::namespaced(client.expect("a client"), "shop");
+        let error = bounded(api.get("\u{1b}[31m"))
+            .await
+            .expect_err("no URI has such a name");
+        assert!(!error.is_general(), "{error:?}");
     }
 }

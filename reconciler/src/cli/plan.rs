@@ -13,7 +13,7 @@ use render::plan::{ClusterDelta, Delta, Memo, ObjectChange, Reports, Share, Snap
 use render::{ClusterName, Digest, Finding, Published, Revision, UnitKey};
 use serde::Serialize;
 
-use super::plan_text;
+use super::{output, plan_text};
 use crate::hub::load_revision;
 use crate::hub::publish::{Author, CommitId, StateRef, StateRefs, StateRepository};
 use crate::hub::source::Source;
@@ -103,7 +103,7 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
         Ok(shown) => {
             match arguments.output {
                 Output::Text => plan_text::print(&shown),
-                Output::Json => super::print(&format!("{:#}\n", serde_json::to_value(&shown)?)),
+                Output::Json => super::print(&output::json(&serde_json::to_value(&shown)?)),
             }
             let error = shown.findings.iter().any(Finding::is_error);
             Ok(ExitCode::from(if error {

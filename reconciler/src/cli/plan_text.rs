@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use render::Finding;
 use render::plan::{Change, FieldChange, Share};
 
+use super::output::visible;
 use super::plan::{Group, Shown};
 
 /// Clusters named one by one in a line; the rest is counted.
@@ -16,7 +18,18 @@ const VALUE_CHARS_MAX: usize = 80;
 pub(super) fn print(shown: &Shown) {
     super::print(&text(shown));
     for finding in &shown.findings {
-        eprintln!("{finding}");
+        eprintln!("{}", in_sight(finding));
+    }
+}
+
+/// A finding whose words, which may come from anybody's file, steer no terminal.
+fn in_sight(finding: &Finding) -> Finding {
+    Finding {
+        file: visible(&finding.file),
+        field: visible(&finding.field),
+        message: visible(&finding.message),
+        hint: visible(&finding.hint),
+        ..finding.clone()
     }
 }
 
@@ -69,7 +82,7 @@ fn write_object(text: &mut String, object: &render::ObjectKey, change: &Change) 
     } else {
         format!("{}/", object.namespace)
     };
-    let name = format!("{} {namespace}{}", object.kind, object.name);
+    let name = visible(&format!("{} {namespace}{}", object.kind, object.name));
     let _written = match change {
         Change::Added => writeln!(text, "      + {name}"),
         Change::Removed => writeln!(text, "      - {name}"),
@@ -78,6 +91,7 @@ fn write_object(text: &mut String, object: &render::ObjectKey, change: &Change) 
     };
     if let Change::Changed(fields) = change {
         for FieldChange { field, from, to } in fields {
+            let field = visible(field);
             let _written = match (from, to) {
                 (None, Some(to)) => writeln!(text, "          + {field}: {}", value(to)),
                 (Some(from), None) => writeln!(text, "          - {field}: {}", value(from)),
@@ -96,18 +110,42 @@ fn write_replicas(text: &mut String, group: &Group) {
             let before = from.get(object).map_or_else(|| "none".to_owned(), ToString::to_string);
             let _written = writeln!(
                 text,
-                "      ~ replicas of {} {}: {before} -> {count}",
-                object.kind, object.name
+                "      ~ replicas of {}: {before} -> {count}",
+                visible(&format!("{} {}", object.kind, object.name))
             );
         }
     }
 }
 
-/// A value in one line. JSON escapes control characters, so that none reaches a terminal.
+/// A value in one line. JSON escapes some of the characters that steer a terminal, and not all.
 fn value(value: &serde_json::Value) -> String {
-    let text = value.to_string();
+    let text = visible(&value.to_string());
     match text.char_indices().nth(VALUE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_file_says_steers_the_reviewers_terminal() {
+        let nasty = "a\u{1b}[2J\nb\u{9b}\u{202e}";
+        let finding = Finding::error("X", nasty).at(nasty, 1).field(nasty).hint(nasty);
+        let object = render::ObjectKey::new("v1", nasty, nasty, nasty);
+        let change = FieldChange {
+            field: nasty.to_owned(),
+            from: None,
+            to: Some(nasty.into()),
+        };
+        let mut text = in_sight(&finding).to_string();
+        write_object(&mut text, &object, &Change::Changed(vec![change]));
+        assert!(
+            !text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'),
+            "{text:?}"
+        );
+        assert_eq!(text.lines().count(), 3, "no line is made up: {text:?}");
     }
 }

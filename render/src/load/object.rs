@@ -73,8 +73,8 @@ pub(super) fn object_key(
     api_version: &str,
     kind: &str,
 ) -> Result<ObjectKey, (&'static str, String)> {
-    if kind.is_empty() {
-        return Err(("NotAnObject", "kind is empty".to_owned()));
+    if let Some(message) = no_kind(api_version, kind) {
+        return Err(("NotAnObject", message));
     }
     let metadata = map.get("metadata").and_then(Value::as_object);
     let field = |name: &str| {
@@ -106,10 +106,34 @@ pub(super) fn object_key(
             ));
         }
     };
-    if name.contains('/') || namespace.contains('/') || kind.contains('/') {
-        return Err(("NameInvalid", format!("the name of {kind} {name:?} has a slash")));
+    if !is_path_segment(name) || !(namespace.is_empty() || is_path_segment(namespace)) {
+        let message = format!("no API server could take {kind} {name:?} of namespace {namespace:?} in a path");
+        return Err(("NameInvalid", message));
     }
     Ok(ObjectKey::new(api_version, kind, namespace, name))
+}
+
+/// What keeps these two from being the kind of an object.
+fn no_kind(api_version: &str, kind: &str) -> Option<String> {
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let version = api_version.split_once('/').map_or(api_version, |(_, version)| version);
+    if kind.is_empty() {
+        return Some("kind is empty".to_owned());
+    }
+    if !kind.chars().all(word) {
+        return Some(format!("{kind:?} is no kind"));
+    }
+    let known = version.chars().all(word) && api_version.chars().all(|c| word(c) || c == '/');
+    (!known).then(|| format!("{api_version:?} is no apiVersion"))
+}
+
+/// Whether a text can stand in the path of a request and mean itself: what ends a path, steers a terminal
+/// or leads up a folder cannot.
+fn is_path_segment(text: &str) -> bool {
+    !matches!(text, "" | "." | "..")
+        && text
+            .chars()
+            .all(|c| c.is_ascii_graphic() && !matches!(c, '/' | '%' | '?' | '#' | '\\'))
 }
 
 /// The items of a List or of a typed list such as ConfigMapList.

@@ -187,6 +187,31 @@ fn documents_that_name_no_object_are_refused_with_their_line() {
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 12}\n",
         "feeds/x.yaml:1 Error NameInvalid metadata.name",
     );
+    for name in [
+        "..",
+        "a/b",
+        "a?force=true",
+        "a%2fstatus",
+        "a#b",
+        "a b",
+        "\\e[31m",
+        "caf\u{e9}",
+    ] {
+        refused(
+            &format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: \"{name}\"}}\n"),
+            "feeds/x.yaml:1 Error NameInvalid metadata.name",
+        );
+    }
+    for head in [
+        "apiVersion: v1\nkind: \"A\\eB\"",
+        "apiVersion: a/b/c\nkind: A",
+        "apiVersion: \"v1?\"\nkind: A",
+    ] {
+        refused(
+            &format!("{head}\nmetadata: {{name: x}}\n"),
+            "feeds/x.yaml:1 Error NotAnObject",
+        );
+    }
     let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: once-}\n";
     refused(job, "feeds/x.yaml:1 Error GenerateName metadata.generateName");
 }
