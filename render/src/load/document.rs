@@ -151,8 +151,11 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
         Kind::Own(own) => read_own(own, source, part, map, kinds::is_ours(&api_version), reading),
         Kind::Unknown => {
             let message = format!("{kind} of {api_version} is not known to this version");
-            let finding = Finding::error("UnknownKind", message).at(&**source.file, part.line);
-            reading.findings.push(finding);
+            let error = Finding::error("UnknownKind", message).at(&**source.file, part.line);
+            reading.findings.push(error.clone());
+            // Whatever it declared before, it did not take back: a misspelt kind removes nothing.
+            let (key, target) = (None, None);
+            reading.broken.push(Broken { key, target, error });
         }
         Kind::Unused => {
             let message = format!("{kind} of {api_version} is not used: it is made or kept by the hub, not declared");

@@ -153,3 +153,16 @@ pub(super) fn not_reported(kind: &'static str, connected: bool, report: Option<&
     };
     Condition::unknown(kind, OFFLINE, message)
 }
+/// How far the removal of a unit that left the delivery is: what stays says why.
+pub(super) fn removing(kind: &'static str, report: &UnitReport) -> Condition {
+    let kept = report.worst.iter().find(|result| result.state == ObjectState::Kept);
+    let (going, left) = (report.counts.removing, report.counts.objects);
+    match kept {
+        Some(kept) if going < left => {
+            let (object, why) = (&kept.object, &kept.message);
+            let message = format!("{} of {left} objects stay, such as {object}: {why}", left - going);
+            Condition::unknown(kind, "Kept", message)
+        }
+        _ => Condition::unknown(kind, "Removing", format!("{going} objects are being removed")),
+    }
+}

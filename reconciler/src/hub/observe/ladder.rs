@@ -210,11 +210,7 @@ impl Observation<'_> {
                 Condition::unknown(kind, OFFLINE, "it is removed when the cluster is back")
             }
             Some(report) if report.state == UnitState::Failed => evidence::failed(kind, report),
-            Some(report) => Condition::unknown(
-                kind,
-                "Removing",
-                format!("{} objects are being removed", report.counts.removing),
-            ),
+            Some(report) => evidence::removing(kind, report),
         };
         let told = match self.released(unit, cluster) {
             None => left(Rung::Released),

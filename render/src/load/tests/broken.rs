@@ -114,6 +114,24 @@ fn a_subscription_with_errors_stays_a_unit() {
 }
 
 #[test]
+fn a_misspelt_kind_or_version_removes_nothing() {
+    let good = format!("{}---\n{CLUSTER}", subscription("[{path: a}]"));
+    for (wrong, from) in [
+        ("Subscripton", "Subscription"),
+        ("ManagedClusterx", "ManagedCluster"),
+        ("v1alpha2", "v1alpha1"),
+    ] {
+        let now = good.replace(from, wrong);
+        let files = [("s.yaml", now.as_str()), ("a/x.yaml", &config_map("x"))];
+        let (fleet, findings) = load(&tree(&files), &last_good("s.yaml", &good));
+        assert_eq!(names(unit(&fleet)), ["x"], "{wrong}");
+        assert_eq!(fleet.clusters.len(), 1, "{wrong}");
+        assert!(reasons(&findings).contains(&"UnknownKind"), "{wrong}: {findings:?}");
+        assert_eq!(fleet.unreadable, [Arc::from("s.yaml")], "its past is looked up");
+    }
+}
+
+#[test]
 fn a_broken_override_holds_whoever_it_would_change() {
     let text = subscription("[{path: a}]");
     let broken = "apiVersion: fleet.flotilla.dev/v1alpha1
