@@ -99,7 +99,11 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
-const BUILD: &str = "build it with `cargo build --workspace --all-targets`, or let tests/run do it";
+const BUILD: &str = if cfg!(debug_assertions) {
+    "build it with `cargo build --workspace --all-targets`, or let tests/run do it"
+} else {
+    "build it with `cargo build --release`"
+};
 
 fn own_folder() -> PathBuf {
     let own = std::env::current_exe().expect("a process knows its executable");

@@ -1,12 +1,14 @@
 //! The pure half of a push: from files to a plan.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use render::describe::Description;
 use render::load::{LoadMemo, load_with};
 use render::plan::{Memo, Reports, Snapshot, plan};
-use render::{Plan, Previous, Published, Severity, SourceTree};
+use render::{Digest, Previous, Published, Severity, SourceTree};
 
 use super::corpus::{Corpus, Size};
 use super::{Figures, percentile};
@@ -34,8 +36,8 @@ pub(super) fn run(figures: &mut Figures) -> anyhow::Result<()> {
     let mut touches = Vec::new();
     for touch in 0..TOUCHES {
         corpus.touch(touch * 37 % SIZE.units);
-        let (time, plan) = planner.plan(corpus.tree())?;
-        ensure!(plan.units.len() == SIZE.units, "every unit is in the plan");
+        let (time, _) = planner.plan(corpus.tree())?;
+        ensure!(planner.published.units.len() == SIZE.units, "every unit is in the plan");
         touches.push(time);
     }
     figures.print_ms(
@@ -44,17 +46,21 @@ pub(super) fn run(figures: &mut Figures) -> anyhow::Result<()> {
     )
 }
 
+/// Descriptions by digest.
+pub(super) type Contents = BTreeMap<Digest, Arc<Description>>;
+
 /// What a hub remembers from one plan to the next.
 #[derive(Default)]
 pub(super) struct Planner {
     load: LoadMemo,
     plan: Memo,
-    published: Arc<Published>,
+    /// The plan that was made last, as it would be published.
+    pub(super) published: Arc<Published>,
 }
 
 impl Planner {
-    /// Loads and plans a revision on what was planned before, and takes over the outcome.
-    pub(super) fn plan(&mut self, tree: &SourceTree) -> anyhow::Result<(Duration, Plan)> {
+    /// Loads and plans a revision on what was planned before, and gives its new contents.
+    pub(super) fn plan(&mut self, tree: &SourceTree) -> anyhow::Result<(Duration, Contents)> {
         let started = Instant::now();
         let (fleet, mut findings) = load_with(tree, &Previous::default(), &mut self.load);
         let snapshot = Snapshot {
@@ -72,8 +78,8 @@ impl Planner {
         ensure!(error.is_none(), "the fleet of a bench has an error: {error:?}");
         self.published = Arc::new(Published {
             record: None,
-            units: plan.units.clone(),
+            units: plan.units,
         });
-        Ok((time, plan))
+        Ok((time, plan.contents))
     }
 }

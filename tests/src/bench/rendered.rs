@@ -1,6 +1,5 @@
 //! What decisions cost in the state repository.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +8,12 @@ use anyhow::Context as _;
 use reconciler::hub::git::housekeep;
 use reconciler::hub::publish::{Author, CommitId, Decision, StateRef, StateRefs, StateRepository, message};
 use reconciler::hub::source::Source;
+use render::Published;
 use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
-use render::{Plan, Published};
 
 use super::Figures;
 use super::corpus::{Corpus, Size};
-use super::render::Planner;
+use super::render::{Contents, Planner};
 use crate::Repository;
 
 /// A few other units beside the one that changes, as a fleet has them.
@@ -85,7 +84,7 @@ impl History {
 
     /// Plans the files as they are, renders and releases them.
     fn decide(&mut self) -> anyhow::Result<()> {
-        let (_, plan) = self.planner.plan(self.corpus.tree())?;
+        let (_, contents) = self.planner.plan(self.corpus.tree())?;
         self.sequence += 1;
         let record = ReleaseRecord {
             cause: Cause::SourceCommit,
@@ -94,14 +93,15 @@ impl History {
             rendered: None,
             render_version: RENDER_VERSION,
         };
-        let rendered = self.commit(StateRef::Rendered, self.rendered, record.clone(), &plan)?;
+        let rendered = self.commit(StateRef::Rendered, self.rendered, record.clone(), &contents)?;
         self.rendered = Some(rendered);
         let record = ReleaseRecord {
             sequence: Some(self.sequence),
             rendered: Some(rendered.revision()),
             ..record
         };
-        self.released = Some(self.commit(StateRef::Released, self.released, record, &plan)?);
+        // What is released has its content in `rendered`.
+        self.released = Some(self.commit(StateRef::Released, self.released, record, &Contents::new())?);
         Ok(())
     }
 
@@ -110,22 +110,16 @@ impl History {
         which: StateRef,
         parent: Option<CommitId>,
         record: ReleaseRecord,
-        plan: &Plan,
+        contents: &Contents,
     ) -> anyhow::Result<CommitId> {
         let message = message("Decide", "", &record);
         let next = Arc::new(Published {
             record: Some(record),
-            units: plan.units.clone(),
+            units: self.planner.published.units.clone(),
         });
-        let nothing = BTreeMap::new();
         let decision = Decision {
             next: &next,
-            // What is released has its content in `rendered`.
-            contents: if which == StateRef::Rendered {
-                &plan.contents
-            } else {
-                &nothing
-            },
+            contents,
             known_in: self.rendered.as_slice(),
             message: &message,
             seconds: 1_700_000_000 + self.sequence as i64,
