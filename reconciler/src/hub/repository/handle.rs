@@ -161,7 +161,8 @@ fn open(path: &Path) -> Result<ThreadSafeRepository, RepositoryError> {
     };
     let handle = gix::open::Options::isolated()
         .with(Trust::Full)
-        .config_overrides(["core.useReplaceRefs=false"])
+        // At Git's level for loose objects, 1, our zlib keeps the hex digits of digests at a byte each.
+        .config_overrides(["core.useReplaceRefs=false", "core.looseCompression=6"])
         .open(path)
         .map_err(failed)?;
     let format = handle
