@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use render::{Revision, SourceTree};
+use render::{Digest, Revision, SourceTree};
 
 /// How large a fleet is.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,9 @@ impl Corpus {
 const FLEET: &str = "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Fleet\nmetadata:\n  name: fleet\n";
 
 fn revision(number: u64) -> Revision {
-    Revision::parse(format!("{number:040x}")).expect("forty hex digits")
+    // As hard to compress as a commit's id.
+    let id = Digest::of_bytes(&number.to_be_bytes()).short(40);
+    Revision::parse(id).expect("forty hex digits")
 }
 
 fn feed(unit: usize) -> String {
