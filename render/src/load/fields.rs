@@ -132,8 +132,8 @@ impl<'a> Fields<'a> {
                 self.error(name, "FieldInvalid", "must not be empty", "");
                 None
             }
-            None if self.map.get(name).is_none_or(Value::is_null) => {
-                self.missing(name);
+            None => {
+                self.require(name);
                 None
             }
             text => text,
@@ -240,6 +240,7 @@ impl<'a> Fields<'a> {
 
     /// Takes fields that are known and not read; whether one of them is written.
     pub(super) fn known(&mut self, names: &[&str]) -> bool {
+        // Counted, since a search would stop at the first and leave the others as unknown fields.
         names.iter().filter(|name| self.value(name).is_some()).count() > 0
     }
 
@@ -256,6 +257,13 @@ impl<'a> Fields<'a> {
             };
             let message = format!("unknown field {key:?}");
             self.judge.say(severity, "UnknownField", self.path(key), message, "");
+        }
+    }
+
+    /// Reports a field that is absent or null. One with a wrong value was reported when it was read.
+    pub(super) fn require(&self, name: &str) {
+        if self.map.get(name).is_none_or(Value::is_null) {
+            self.missing(name);
         }
     }
 

@@ -163,9 +163,7 @@ fn taint(mut fields: Fields<'_>) -> Option<Taint> {
     let value = fields.text("value").unwrap_or_default().to_owned();
     fields.known(&["timeAdded"]);
     let effect = fields.choice("effect", EFFECTS);
-    if fields.written("effect").is_none() {
-        fields.missing("effect");
-    }
+    fields.require("effect");
     fields.finish();
     Some(Taint {
         key: key?,

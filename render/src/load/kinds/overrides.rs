@@ -124,9 +124,7 @@ fn read_spec(top: &mut Fields<'_>, place: &Place<'_>, has_affinity: bool) -> Spe
     fields.choice("overridePolicy", &[("ApplyNow", ()), ("ApplyLater", ())]);
     let priority = fields.integer("priority", 0..=1000);
     let feed = fields.object("feed").map(read_feed);
-    if feed.is_none() && fields.written("feed").is_none_or(|value| value.is_null()) {
-        fields.missing("feed");
-    }
+    fields.require("feed");
     let cluster_affinity = if has_affinity {
         fields.object("clusterAffinity").map(selector::read)
     } else {
@@ -183,16 +181,11 @@ fn read_step(mut fields: Fields<'_>, place: &Place<'_>) -> Option<OverrideStep> 
     let line = (place.line_of)(fields.here());
     let name = fields.text("name").unwrap_or_default().to_owned();
     let word = fields.choice("type", STEP_WORDS);
-    if fields.written("type").is_none_or(|value| value.is_null()) {
-        fields.missing("type");
-    }
+    fields.require("type");
     let value = fields.text("value").map(str::to_owned);
-    match &value {
-        None if fields.written("value").is_none_or(|value| value.is_null()) => fields.missing("value"),
-        Some(text) if text.trim().is_empty() => {
-            fields.warning("value", "NoEffect", "is blank, so the step changes nothing");
-        }
-        _ => {}
+    fields.require("value");
+    if value.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        fields.warning("value", "NoEffect", "is blank, so the step changes nothing");
     }
     let override_chart = fields.boolean("overrideChart").unwrap_or(false);
     if override_chart && word.is_some_and(|word| word != StepWord::Helm) {
@@ -229,9 +222,7 @@ fn step_type(word: StepWord, fields: &mut Fields<'_>) -> Option<OverrideStepType
                 "fieldFormat",
                 &[("YAML", FieldFormat::Yaml), ("JSON", FieldFormat::Json)],
             );
-            if fields.written("fieldFormat").is_none_or(|value| value.is_null()) {
-                fields.missing("fieldFormat");
-            }
+            fields.require("fieldFormat");
             let (field_path, format) = (field_path?, format?);
             Some(match word {
                 StepWord::FieldJsonPatch => OverrideStepType::FieldJsonPatch { field_path, format },

@@ -33,7 +33,7 @@ fn requirement(mut fields: Fields<'_>) -> Option<Requirement> {
         Some(Operator::Exists | Operator::DoesNotExist) if !values.is_empty() => {
             fields.error("values", "FieldInvalid", "Exists and DoesNotExist take no values", "");
         }
-        None => require_operator(&mut fields),
+        None => fields.require("operator"),
         Some(_) => {}
     }
     fields.finish();
@@ -42,11 +42,4 @@ fn requirement(mut fields: Fields<'_>) -> Option<Requirement> {
         operator: operator?,
         values,
     })
-}
-
-fn require_operator(fields: &mut Fields<'_>) {
-    // A wrong word has been reported already; here it is only absent.
-    if fields.written("operator").is_none() {
-        fields.missing("operator");
-    }
 }

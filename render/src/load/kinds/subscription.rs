@@ -85,11 +85,9 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
         ..Spec::default()
     };
     refuse_other_schedulers(&mut fields);
-    match fields.objects("subscribers") {
-        Some(items) => spec.subscribers = items.into_iter().map(subscriber).collect(),
-        None if fields.written("subscribers").is_none() => fields.missing("subscribers"),
-        None => {}
-    }
+    fields.require("subscribers");
+    let subscribers = fields.objects("subscribers").unwrap_or_default();
+    spec.subscribers = subscribers.into_iter().map(subscriber).collect();
     let tolerations = fields.objects("clusterTolerations").unwrap_or_default();
     spec.tolerations = tolerations.into_iter().map(toleration).collect();
     match fields.objects("feeds") {
@@ -107,8 +105,8 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
                 spec.selections.push(selection);
             }
         }
-        None if fields.written("feeds").is_none() => fields.missing("feeds"),
-        None => {}
+        // A null too: a unit whose feeds were all commented out would lose every object.
+        None => fields.require("feeds"),
     }
     fields.finish();
     spec

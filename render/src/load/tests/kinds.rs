@@ -85,6 +85,10 @@ fn a_clusters_mistakes_name_their_field() {
         "{taints: [{key: a}]}",
         &["c.yaml:4 Error FieldMissing spec.taints[0].effect"],
     );
+    cluster(
+        "{taints: [{key: a, effect: null}]}",
+        &["c.yaml:4 Error FieldMissing spec.taints[0].effect"],
+    );
     cluster("{taints: {}}", &["c.yaml:4 Error FieldType spec.taints"]);
     cluster("{color: red}", &["c.yaml:4 Error UnknownField spec.color"]);
     cluster(
@@ -209,6 +213,7 @@ fn a_subscriptions_mistakes_name_their_field() {
         ("{key: a, operator: Exists, values: [x]}", "FieldInvalid {}.values"),
         ("{operator: Exists}", "FieldMissing {}.key"),
         ("{key: a}", "FieldMissing {}.operator"),
+        ("{key: a, operator: null}", "FieldMissing {}.operator"),
     ] {
         let expected = format!("s.yaml:5 Error {}", problem.replace("{}", path));
         spec(OURS, &expression(text), &[&expected]);
@@ -238,6 +243,23 @@ fn a_subscriptions_mistakes_name_their_field() {
         &format!("{to}\n  clusterTolerations: [{{operator: Equal}}]"),
         &["s.yaml:6 Error FieldMissing spec.clusterTolerations[0].key"],
     );
+}
+
+#[test]
+fn a_unit_whose_feeds_or_subscribers_are_null_is_held() {
+    for field in ["feeds", "subscribers"] {
+        let text = subscription("[{path: feeds}]");
+        let lines = text.lines().map(|line| match line.trim_start().split_once(':') {
+            Some((name, _)) if name == field => format!("  {field}:\n"),
+            _ => format!("{line}\n"),
+        });
+        let (fleet, _) = loaded(&[
+            ("s.yaml", &lines.collect::<String>()),
+            ("feeds/x.yaml", &config_map("x")),
+        ]);
+        let blocked = &unit(&fleet).blocked;
+        assert_eq!(reasons(blocked), ["FieldMissing"], "{field}: it would deliver nothing");
+    }
 }
 
 #[test]
