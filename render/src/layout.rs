@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::describe::{CarriedStep, Content, DescribedObject, Description, InvalidDescription, key_of};
+use crate::describe::{CarriedStep, Content, DescribedObject, Description, InvalidDescription, is_encrypted, key_of};
 use crate::model::FLEET_API_VERSION;
 use crate::name::{ObjectKey, UnitKey, VariantName};
 use crate::published::{Published, ReleaseRecord, UnitPlacement};
@@ -120,7 +120,8 @@ pub fn read<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<
         if path == RELEASE_FILE {
             published.record = Some(parse(path, bytes)?);
         } else if let Some(unit) = path
-            .strip_prefix("placements/")
+            .strip_prefix(PLACEMENTS_FOLDER)
+            .and_then(|rest| rest.strip_prefix('/'))
             .and_then(|rest| rest.strip_suffix(".yaml"))
         {
             let unit: UnitKey = unit.parse().map_err(|source| LayoutError::Unit {
@@ -218,9 +219,10 @@ pub fn description_from_files<'a>(
         };
         let value = document(name, bytes)?;
         let key = key_of(&value).ok_or_else(|| unreadable(name, "it has no apiVersion, kind and metadata.name"))?;
-        let content = if value.get("sops").is_some() {
-            let overrides = match files.get(format!("{stem}{OVERRIDES_SUFFIX}").as_str()) {
-                Some(bytes) => parse::<Carried>(name, bytes)?.overrides,
+        let content = if is_encrypted(&value) {
+            let carried = format!("{stem}{OVERRIDES_SUFFIX}");
+            let overrides = match files.get(carried.as_str()) {
+                Some(bytes) => parse::<Carried>(&carried, bytes)?.overrides,
                 None => Vec::new(),
             };
             let original = std::str::from_utf8(bytes).map_err(|error| unreadable(name, error))?;
@@ -331,6 +333,8 @@ mod tests {
                 json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
                 "metadata": {"name": "system:odd_name"}, "rules": []}),
             ),
+            // A field of that name alone encrypts nothing.
+            object(json!({"apiVersion": "example.dev/v1", "kind": "Editor", "metadata": {"name": "e"}, "sops": {}})),
         ])
         .expect("the keys differ");
         let files = description_files(&description);
@@ -339,7 +343,8 @@ mod tests {
             names,
             [
                 "ClusterRole.rbac.authorization.k8s.io_system%3Aodd%5Fname.yaml",
-                "ConfigMap_x_a.yaml"
+                "ConfigMap_x_a.yaml",
+                "Editor.example.dev_e.yaml",
             ]
         );
         let read = description_from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));

@@ -22,6 +22,7 @@ pub use replicas::set_replicas;
 pub use trim::{strip_server_fields, trim};
 pub use wire::InvalidDescription;
 
+pub(crate) use object::is_encrypted;
 pub(crate) use trim::SERVER_POINTERS;
 
 /// One variant of a unit.

@@ -17,6 +17,11 @@ pub fn key_of(object: &Value) -> Option<ObjectKey> {
     ))
 }
 
+/// Whether SOPS encrypted it: nobody here can read it, and its own text is what travels.
+pub(crate) fn is_encrypted(object: &Value) -> bool {
+    object.get("sops").is_some_and(|sops| sops.get("mac").is_some())
+}
+
 /// Whether it is a HelmChart of our group or of Clusternet's: an order for a release, and no object of the
 /// cluster it goes to.
 pub fn is_chart(key: &ObjectKey) -> bool {

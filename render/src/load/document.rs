@@ -9,11 +9,12 @@ use super::declaration::{Declaration, DeclarationKey};
 use super::fields::{Judge, Problem};
 use super::kinds::{self, Kind, OwnKind};
 use super::object::{Head, list_items, object_key, original, plain_object};
+use crate::describe::is_encrypted;
 use crate::finding::Finding;
 use crate::fleet::ManifestObject;
 use crate::model::OverrideFeed;
 use crate::name::UnitKey;
-use crate::yaml::{Document, Places, locate};
+use crate::yaml::{Document, Note, Places, locate};
 
 /// What a document turned out to be.
 #[derive(Clone, Debug)]
@@ -68,6 +69,9 @@ impl Source<'_> {
     }
 }
 
+const IN_A_LIST: &str = "an encrypted object inside a list cannot be delivered";
+const OF_ITS_OWN: &str = "encrypt each object as its own document";
+
 /// Part of a document: the whole, or one item of a list.
 struct Part<'a> {
     value: &'a Value,
@@ -81,21 +85,9 @@ struct Part<'a> {
 /// Reads one document.
 pub(super) fn read(file: &Arc<str>, text: &str, document: Document) -> Reading {
     let mut reading = Reading::default();
-    let is_secret = document.value.get("kind").and_then(Value::as_str) == Some("Secret");
-    for note in &document.notes {
-        let text = if is_secret {
-            "this value".to_owned()
-        } else {
-            format!("{:?}", note.text)
-        };
-        let value = if is_secret { "a number or boolean" } else { &note.value };
-        let message = format!("{text} stands without quotes and is read as {value}");
-        let finding = Finding::warning("UnquotedNumber", message)
-            .at(&**file, note.line)
-            .field(note.field.as_str())
-            .hint("put it in quotes if text is meant");
-        reading.findings.push(finding);
-    }
+    let secret = may_hold_secrets(&document.value);
+    let note = |note: &Note| unquoted(file, note, secret);
+    reading.findings.extend(document.notes.iter().map(note));
     let source = Source {
         file,
         text,
@@ -118,6 +110,24 @@ pub(super) fn read(file: &Arc<str>, text: &str, document: Document) -> Reading {
     };
     read_part(&source, &part, &mut reading);
     reading
+}
+
+/// Whether its values are not to be repeated: a Secret, or a list, whose items may be Secrets.
+fn may_hold_secrets(value: &Value) -> bool {
+    let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+    kind == "Secret" || kind.ends_with("List")
+}
+
+fn unquoted(file: &Arc<str>, note: &Note, secret: bool) -> Finding {
+    let message = if secret {
+        "this value stands without quotes and is read as a number or boolean".to_owned()
+    } else {
+        format!("{:?} stands without quotes and is read as {}", note.text, note.value)
+    };
+    Finding::warning("UnquotedNumber", message)
+        .at(&**file, note.line)
+        .field(note.field.as_str())
+        .hint("put it in quotes if text is meant")
 }
 
 fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
@@ -204,13 +214,7 @@ fn read_list(
 ) {
     if part.value.get("sops").is_some() {
         let message = "an encrypted list cannot be taken apart";
-        return reading.neither(
-            source,
-            part,
-            "NotAnObject",
-            message,
-            "encrypt each object as its own document",
-        );
+        return reading.neither(source, part, "NotAnObject", message, OF_ITS_OWN);
     }
     let item_kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty());
     for (index, value) in items.iter().enumerate() {
@@ -308,6 +312,10 @@ fn read_object(
             return reading.neither(source, part, reason, message, hint);
         }
     };
+    if is_encrypted(part.value) && !part.outer.is_empty() {
+        // Its own text, which is what travels, cannot be cut out of the list around it.
+        return reading.neither(source, part, "NotAnObject", IN_A_LIST, OF_ITS_OWN);
+    }
     let mut value = part.value.clone();
     if let (Value::Object(map), true) = (&mut value, part.inherited.is_some()) {
         map.insert("apiVersion".to_owned(), Value::from(api_version));
@@ -316,7 +324,7 @@ fn read_object(
     let head = Head {
         key,
         api_version: api_version.to_owned(),
-        original: original(source.text, source.document, part.value),
+        original: original(source.text, source.document),
     };
     let object = head.finish(source.file, part.line, value);
     reading.items.push(Item::Object(Arc::new(object)));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::kinds::{self, Kind};
+use crate::describe::is_encrypted;
 use crate::digest::Digest;
 use crate::fleet::ManifestObject;
 use crate::name::ObjectKey;
@@ -58,14 +59,13 @@ pub(super) fn plain_object(text: &str, document: &Document) -> Option<Head> {
     Some(Head {
         key: object_key(map, api_version, kind).ok()?,
         api_version: api_version.to_owned(),
-        original: original(text, document, &document.value),
+        original: original(text, document),
     })
 }
 
-/// The document's own text where SOPS encrypted it.
-pub(super) fn original(text: &str, document: &Document, value: &Value) -> Option<Arc<str>> {
-    value.get("sops")?.get("mac")?;
-    Some(text[document.span.clone()].into())
+/// The document's own text where it is encrypted.
+pub(super) fn original(text: &str, document: &Document) -> Option<Arc<str>> {
+    is_encrypted(&document.value).then(|| text[document.span.clone()].into())
 }
 
 pub(super) fn object_key(

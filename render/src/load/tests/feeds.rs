@@ -361,6 +361,17 @@ fn numbers_that_may_be_text_are_warned_of_without_showing_secrets() {
     let secret = pod.replace("Pod", "Secret");
     let (_, findings) = repository("[{path: feeds}]", &[("feeds/x.yaml", &secret)]);
     assert!(!findings[0].message.contains("706798"), "{}", findings[0]);
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: s}\n  stringData: {pin: 1e5}\n";
+    let (_, findings) = repository("[{path: feeds}]", &[("feeds/x.yaml", list)]);
+    assert_eq!(reasons(&findings), ["UnquotedNumber"]);
+    assert!(!findings[0].message.contains("1e5"), "{}", findings[0]);
+}
+
+#[test]
+fn an_encrypted_object_inside_a_list_holds_the_unit() {
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: s}\n  sops: {mac: x}\n";
+    let (fleet, _) = repository("[{path: feeds}]", &[("feeds/x.yaml", list)]);
+    assert_eq!(reasons(&unit(&fleet).blocked), ["NotAnObject"]);
 }
 
 #[test]
