@@ -196,6 +196,11 @@ impl<'de> Deserialize<'de> for UnitKey {
     }
 }
 
+/// The group of an `apiVersion` that is given whole; empty for the core group.
+pub fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 /// Which object: group, kind, namespace and name, without the version, since one object answers under
 /// every served version. Written `group/Kind/namespace/name`, both `group` and `namespace` possibly empty.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -213,13 +218,25 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of an object whose `apiVersion` is given whole (`apps/v1`, `v1`).
     pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
         Self {
-            group: group.to_owned(),
+            group: group_of(api_version).to_owned(),
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         }
+    }
+
+    /// Whether these words name it. Any version of its group does, and without a namespace any namespace.
+    pub fn is_named(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
+        self.kind == kind
+            && self.name == name
+            && self.group == group_of(api_version)
+            && (namespace.is_empty() || self.namespace == namespace)
+    }
+
+    /// Whether it is a Secret, whose values are nowhere repeated.
+    pub fn is_secret(&self) -> bool {
+        self.group.is_empty() && self.kind == "Secret"
     }
 }
 

@@ -57,7 +57,7 @@ fn holds_values(key: &ObjectKey, object: &Value) -> bool {
         Value::Object(map) => map.values().any(filled),
         value => filled(value),
     };
-    key.group.is_empty() && key.kind == "Secret" && (holds("data") || holds("stringData"))
+    key.is_secret() && (holds("data") || holds("stringData"))
 }
 
 fn finding(key: &ObjectKey, policy: PlaintextSecrets) -> Finding {

@@ -4,7 +4,7 @@
 //! hub's. The only strategy yet is *all at once*: whatever the target says is due. Waves, windows and
 //! suspensions are other answers of the same function.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::name::{ClusterName, UnitKey};
 use crate::published::{Placement, Published, UnitPlacement, Variant};
@@ -28,7 +28,7 @@ pub struct Advance {
 pub fn release(target: &Published, released: &Published, _observed: &Observed, _now: i64) -> Vec<Advance> {
     let nothing = UnitPlacement::default();
     let mut advances = Vec::new();
-    let units: std::collections::BTreeSet<_> = target.units.keys().chain(released.units.keys()).collect();
+    let units: BTreeSet<_> = target.units.keys().chain(released.units.keys()).collect();
     for unit in units {
         let (wanted, present) = (
             target.units.get(unit).unwrap_or(&nothing),
@@ -37,7 +37,7 @@ pub fn release(target: &Published, released: &Published, _observed: &Observed, _
         if wanted == present {
             continue;
         }
-        let clusters: std::collections::BTreeSet<_> = wanted.clusters.keys().chain(present.clusters.keys()).collect();
+        let clusters: BTreeSet<_> = wanted.clusters.keys().chain(present.clusters.keys()).collect();
         for cluster in clusters {
             let (to, from) = (wanted.entry(cluster), present.entry(cluster));
             if to != from {

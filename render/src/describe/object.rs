@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::{CLUSTERNET_APPS_API_VERSION, FLEET_API_VERSION};
-use crate::name::ObjectKey;
+use crate::name::{ObjectKey, group_of};
 
 /// The key of an object by its own words; `None` without `apiVersion`, `kind` and `metadata.name`.
 pub fn key_of(object: &Value) -> Option<ObjectKey> {
@@ -25,6 +25,6 @@ pub(crate) fn is_encrypted(object: &Value) -> bool {
 /// Whether it is a HelmChart of our group or of Clusternet's: an order for a release, and no object of the
 /// cluster it goes to.
 pub fn is_chart(key: &ObjectKey) -> bool {
-    let group = |api_version: &str| ObjectKey::new(api_version, "", "", "").group == key.group;
-    key.kind == "HelmChart" && (group(FLEET_API_VERSION) || group(CLUSTERNET_APPS_API_VERSION))
+    let groups = [FLEET_API_VERSION, CLUSTERNET_APPS_API_VERSION].map(group_of);
+    key.kind == "HelmChart" && groups.contains(&key.group.as_str())
 }

@@ -7,7 +7,7 @@ use super::catalog::{Catalog, Origin};
 use super::declaration::{Declaration, DeclarationKey, UnitDeclaration};
 use super::document::{Broken, Item};
 use crate::finding::Finding;
-use crate::model::{Cluster, FleetSpec, Override, OverrideFeed, OverrideKind};
+use crate::model::{Cluster, FleetSpec, Override, OverrideFeed};
 use crate::name::{ClusterName, UnitKey};
 
 /// What the repository declares.
@@ -70,7 +70,7 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
     for first in firsts.into_values() {
         declared.take(first.declaration);
     }
-    declared.overrides.sort_by(|a, b| order(a).cmp(&order(b)));
+    declared.overrides.sort_by(|a, b| a.order_key().cmp(&b.order_key()));
     declared
 }
 
@@ -140,10 +140,4 @@ impl Declared {
             }
         }
     }
-}
-
-/// Globalizations first, then by priority, then by namespace and name.
-fn order(declared: &Override) -> (bool, i32, &str, &str) {
-    let is_localization = declared.kind == OverrideKind::Localization;
-    (is_localization, declared.priority, &declared.namespace, &declared.name)
 }

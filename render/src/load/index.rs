@@ -53,15 +53,8 @@ impl<'w> Wanted<'w> {
         }
     }
 
-    fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
-    }
-
     pub(super) fn is(&self, key: &ObjectKey) -> bool {
-        key.kind == self.kind
-            && key.name == self.name
-            && key.group == self.group()
-            && (self.namespace.is_empty() || key.namespace == self.namespace)
+        key.is_named(self.api_version, self.kind, self.namespace, self.name)
     }
 }
 

@@ -11,10 +11,11 @@ use super::index::{Entry, Index, Wanted, objects};
 use super::lines::Lines;
 use super::pattern::Selection;
 use super::symlink;
+use crate::describe::is_chart;
 use crate::finding::Finding;
 use crate::fleet::{Base, ManifestObject, Unit};
 use crate::limits::FINDINGS_PER_FILE_MAX;
-use crate::model::{CLUSTERNET_APPS_API_VERSION, FLEET_API_VERSION, Feed};
+use crate::model::Feed;
 use crate::name::ObjectKey;
 use crate::selector::LabelSelector;
 use crate::tree::SourceEntry;
@@ -324,7 +325,7 @@ impl Selecting<'_> {
             let message = format!("{} cannot be read, so the whole unit keeps what it had", object.file);
             self.error("FeedUnreadable", message, format!("correct or remove {}", object.file));
         }
-        if is_chart(object) {
+        if is_chart(&object.key) {
             let message = format!(
                 "the chart {} is described; delivering charts is not in this version",
                 object.key.name
@@ -335,14 +336,6 @@ impl Selecting<'_> {
         self.seen.insert(object.key.clone(), self.objects.len());
         self.objects.push(object.clone());
     }
-}
-
-fn is_chart(object: &ManifestObject) -> bool {
-    object.key.kind == "HelmChart"
-        && matches!(
-            object.api_version.as_str(),
-            CLUSTERNET_APPS_API_VERSION | FLEET_API_VERSION
-        )
 }
 
 fn is_kustomization(path: &str) -> bool {

@@ -7,12 +7,11 @@ use serde_json::Value;
 use crate::describe::{CarriedStep, Content, DescribedObject};
 use crate::finding::Finding;
 use crate::fleet::ManifestObject;
-use crate::localize::field;
 use crate::localize::object::{IDENTITY, steps};
 use crate::localize::patch::Patch;
 use crate::localize::problem::Problem;
 use crate::localize::provenance::Writers;
-use crate::model::{Override, OverrideStep, OverrideStepType};
+use crate::model::{Override, OverrideStep};
 
 /// Describes an encrypted object: its own text, and the steps to apply after decryption.
 pub(super) fn carry(
@@ -40,18 +39,12 @@ pub(super) fn carry(
 }
 
 fn step(step: &OverrideStep, value: Value) -> CarriedStep {
-    let (step_type, field) = match &step.step_type {
-        OverrideStepType::Helm => ("Helm", None),
-        OverrideStepType::JsonPatch => ("JSONPatch", None),
-        OverrideStepType::MergePatch => ("MergePatch", None),
-        OverrideStepType::FieldJsonPatch { field_path, format } => ("FieldJSONPatch", Some((field_path, *format))),
-        OverrideStepType::FieldMergePatch { field_path, format } => ("FieldMergePatch", Some((field_path, *format))),
-    };
+    let field = step.step_type.field();
     CarriedStep {
-        step_type: step_type.to_owned(),
+        step_type: step.step_type.name().to_owned(),
         value,
-        field_path: field.map(|(path, _)| path.clone()),
-        field_format: field.map(|(_, format)| field::name(format).to_owned()),
+        field_path: field.map(|(path, _)| path.to_owned()),
+        field_format: field.map(|(_, format)| format.name().to_owned()),
     }
 }
 

@@ -29,20 +29,12 @@ pub(super) fn edit(
     }
     let mut document = read(text, format).map_err(|why| Problem::FieldUnreadable {
         field: pointer.to_owned(),
-        format: name(format),
+        format: format.name(),
         why,
     })?;
     change(&mut document)?;
     *text = write(&document, format);
     Ok(())
-}
-
-/// `YAML` or `JSON`.
-pub(super) fn name(format: FieldFormat) -> &'static str {
-    match format {
-        FieldFormat::Yaml => "YAML",
-        FieldFormat::Json => "JSON",
-    }
 }
 
 fn read(text: &str, format: FieldFormat) -> Result<Value, String> {

@@ -104,6 +104,39 @@ pub enum FieldFormat {
     Json,
 }
 
+impl OverrideStepType {
+    /// Its name in YAML.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Helm => "Helm",
+            Self::JsonPatch => "JSONPatch",
+            Self::MergePatch => "MergePatch",
+            Self::FieldJsonPatch { .. } => "FieldJSONPatch",
+            Self::FieldMergePatch { .. } => "FieldMergePatch",
+        }
+    }
+
+    /// The field whose text it changes, and what that text is; `None` where it changes the object itself.
+    pub fn field(&self) -> Option<(&str, FieldFormat)> {
+        match self {
+            Self::Helm | Self::JsonPatch | Self::MergePatch => None,
+            Self::FieldJsonPatch { field_path, format } | Self::FieldMergePatch { field_path, format } => {
+                Some((field_path, *format))
+            }
+        }
+    }
+}
+
+impl FieldFormat {
+    /// Its name in YAML.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Yaml => "YAML",
+            Self::Json => "JSON",
+        }
+    }
+}
+
 impl Override {
     /// `Localization namespace/name` or `Globalization name`, for messages and reasons.
     pub fn label(&self) -> String {
@@ -135,10 +168,6 @@ impl OverrideFeed {
     /// Whether this is the object it changes. Any version of its group is, and without a namespace any
     /// namespace is.
     pub fn selects(&self, key: &ObjectKey) -> bool {
-        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
-        group == key.group
-            && self.kind == key.kind
-            && self.name == key.name
-            && (self.namespace.is_empty() || self.namespace == key.namespace)
+        key.is_named(&self.api_version, &self.kind, &self.namespace, &self.name)
     }
 }

@@ -1,6 +1,6 @@
 //! What changes inside a content, object by object and field by field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -48,17 +48,8 @@ pub struct FieldChange {
 
 /// The changes from one content to another, sorted by object; `None` stands for a content without objects.
 pub fn changes(from: Option<&Description>, to: Option<&Description>) -> Vec<ObjectChange> {
-    let by_key = |description: Option<&'_ Description>| -> BTreeMap<ObjectKey, Content> {
-        let objects = description
-            .map(|description| description.objects.iter())
-            .into_iter()
-            .flatten();
-        objects
-            .map(|object| (object.key.clone(), object.content.clone()))
-            .collect()
-    };
     let (from, to) = (by_key(from), by_key(to));
-    let keys: std::collections::BTreeSet<&ObjectKey> = from.keys().chain(to.keys()).collect();
+    let keys: BTreeSet<&ObjectKey> = from.keys().chain(to.keys()).copied().collect();
     let change = |key: &ObjectKey| match (from.get(key), to.get(key)) {
         (Some(from), Some(to)) => content_change(key, from, to),
         (None, Some(_)) => Some(Change::Added),
@@ -75,6 +66,11 @@ pub fn changes(from: Option<&Description>, to: Option<&Description>) -> Vec<Obje
         .collect()
 }
 
+fn by_key(description: Option<&Description>) -> BTreeMap<&ObjectKey, &Content> {
+    let objects = description.into_iter().flat_map(|description| &description.objects);
+    objects.map(|object| (&object.key, &object.content)).collect()
+}
+
 fn content_change(key: &ObjectKey, from: &Content, to: &Content) -> Option<Change> {
     if from == to {
         return None;
@@ -84,14 +80,10 @@ fn content_change(key: &ObjectKey, from: &Content, to: &Content) -> Option<Chang
     };
     let mut fields = Vec::new();
     collect("", Some(from), Some(to), &mut fields);
-    if is_secret(key) {
+    if key.is_secret() {
         fields.iter_mut().for_each(FieldChange::mask);
     }
     Some(Change::Changed(fields))
-}
-
-fn is_secret(key: &ObjectKey) -> bool {
-    key.group.is_empty() && key.kind == "Secret"
 }
 
 impl FieldChange {
@@ -110,7 +102,7 @@ fn collect(pointer: &str, from: Option<&Value>, to: Option<&Value>, fields: &mut
     match (from, to) {
         (Some(from), Some(to)) if from == to => {}
         (Some(Value::Object(from)), Some(Value::Object(to))) => {
-            let keys: std::collections::BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+            let keys: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
             for key in keys {
                 let below = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
                 collect(&below, from.get(key), to.get(key), fields);

@@ -149,11 +149,14 @@ fn kept(context: &Context<'_>, previous: Option<&UnitPlacement>) -> UnitPlacemen
         .clusters
         .keys()
         .filter(|name| context.snapshot.fleet.clusters.contains_key(*name));
-    let entry = |name: &ClusterName| {
-        let (placement, variant) = previous.entry(name)?;
-        Some((name.clone(), placement.clone(), variant.clone()))
-    };
-    UnitPlacement::compose(registered.filter_map(entry), &BTreeMap::new())
+    let entries = registered.filter_map(|name| as_before(previous, name));
+    UnitPlacement::compose(entries, &BTreeMap::new())
+}
+
+/// What a cluster had, over again.
+fn as_before(previous: &UnitPlacement, cluster: &ClusterName) -> Option<(ClusterName, Placement, Variant)> {
+    let (placement, variant) = previous.entry(cluster)?;
+    Some((cluster.clone(), placement.clone(), variant.clone()))
 }
 
 /// The clusters that share one set of overrides.
@@ -248,11 +251,8 @@ impl Group<'_> {
     }
 
     fn kept(&self, previous: Option<&UnitPlacement>) -> Vec<(ClusterName, Placement, Variant)> {
-        let entry = |cluster: &ClusterName| {
-            let (placement, variant) = previous?.entry(cluster)?;
-            Some((cluster.clone(), placement.clone(), variant.clone()))
-        };
-        self.assignments.keys().filter_map(entry).collect()
+        let clusters = self.assignments.keys();
+        clusters.filter_map(|cluster| as_before(previous?, cluster)).collect()
     }
 
     /// The finding with the unit and the clusters that it holds: the first by name, the rest counted.

@@ -96,15 +96,9 @@ fn digest(declared: &Override) -> Digest {
 }
 
 fn step_value(step: &OverrideStep) -> serde_json::Value {
-    let (name, field) = match &step.step_type {
-        OverrideStepType::Helm => ("Helm", None),
-        OverrideStepType::JsonPatch => ("JSONPatch", None),
-        OverrideStepType::MergePatch => ("MergePatch", None),
-        OverrideStepType::FieldJsonPatch { field_path, format } => ("FieldJSONPatch", Some((field_path, format))),
-        OverrideStepType::FieldMergePatch { field_path, format } => ("FieldMergePatch", Some((field_path, format))),
-    };
-    let field = field.map(|(path, format)| json!([path, *format == FieldFormat::Json]));
-    json!([name, field, step.name, step.override_chart, step.value])
+    let field = step.step_type.field();
+    let field = field.map(|(path, format)| json!([path, format == FieldFormat::Json]));
+    json!([step.step_type.name(), field, step.name, step.override_chart, step.value])
 }
 
 #[derive(Default)]
