@@ -38,7 +38,7 @@ impl Digest {
 }
 
 /// The canonical JSON of a value: keys sorted by their bytes, no blanks.
-pub fn canonical_json(value: &Value) -> Vec<u8> {
+pub(crate) fn canonical_json(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     write_canonical(value, &mut |bytes| out.extend_from_slice(bytes));
     out

@@ -18,12 +18,11 @@ use crate::digest::Digest;
 use crate::name::ObjectKey;
 
 pub use object::{is_chart, key_of};
-pub use replicas::set_replicas;
-pub use trim::{strip_server_fields, trim};
+pub use trim::trim;
 pub use wire::InvalidDescription;
 
 pub(crate) use object::is_encrypted;
-pub(crate) use trim::SERVER_POINTERS;
+pub(crate) use trim::{SERVER_POINTERS, strip_server_fields};
 
 /// One variant of a unit.
 #[derive(Clone, Debug, PartialEq)]

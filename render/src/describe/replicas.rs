@@ -27,7 +27,7 @@ impl Description {
 }
 
 /// Sets `spec.replicas`, and makes `spec` where there is none.
-pub fn set_replicas(object: &mut Value, count: u64) {
+fn set_replicas(object: &mut Value, count: u64) {
     let Some(object) = object.as_object_mut() else {
         return;
     };

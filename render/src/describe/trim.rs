@@ -22,14 +22,14 @@ const JOB_LABELS: [&str; 4] = [
 ];
 
 /// Takes out what never is a declaration: `status`, and the fields of `metadata` that the server fills in.
-pub fn strip_server_fields(object: &mut Value) {
+pub(crate) fn strip_server_fields(object: &mut Value) {
     for pointer in SERVER_POINTERS {
         remove(object, pointer);
     }
 }
 
 /// Takes out all that a server filled in, for an object read from a cluster to be committed: besides
-/// [`strip_server_fields`], a Service's addresses and ports, and the labels that tie a Job to its Pods.
+/// `status` and server-kept metadata, a Service's addresses and ports, and the labels that tie a Job to its Pods.
 ///
 /// A headless Service stays headless (`clusterIP: None`).
 pub fn trim(object: &mut Value) {

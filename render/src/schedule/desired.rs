@@ -8,7 +8,7 @@ use crate::name::ObjectKey;
 
 /// Whether the object's replicas can be divided: Deployment, StatefulSet and ReplicaSet, in `apps` and in
 /// the group they came from. Jobs are not divided yet.
-pub fn is_divisible(key: &ObjectKey) -> bool {
+pub(crate) fn is_divisible(key: &ObjectKey) -> bool {
     matches!(
         (key.group.as_str(), key.kind.as_str()),
         ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") | ("extensions", "Deployment" | "ReplicaSet")
@@ -20,7 +20,7 @@ pub fn is_divisible(key: &ObjectKey) -> bool {
 /// # Errors
 ///
 /// A finding with the object's file when the number cannot be read: the unit must then stay as it is.
-pub fn desired_replicas(object: &ManifestObject) -> Result<u64, Box<Finding>> {
+pub(super) fn desired_replicas(object: &ManifestObject) -> Result<u64, Box<Finding>> {
     if object.is_encrypted() {
         let finding = refuse(
             object,

@@ -15,11 +15,11 @@ mod placements;
 mod taints;
 mod unit;
 
-pub use desired::{desired_replicas, is_divisible};
 pub use divide::divide;
 pub use placements::{Assignment, Placements, schedule};
-pub use taints::{Verdict, tolerates, verdict};
 pub use unit::{Context, schedule_unit};
+
+pub(crate) use desired::is_divisible;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use crate::model::{Taint, TaintEffect, Toleration};
 
 /// What a cluster's taints mean for a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict<'a> {
+pub(super) enum Verdict<'a> {
     /// Nothing stands against it.
     Free,
     /// An untolerated PreferNoSchedule: only where one chooses among clusters does it matter.
@@ -16,7 +16,7 @@ pub enum Verdict<'a> {
 }
 
 /// The strictest untolerated taint's verdict; of equally strict ones the first.
-pub fn verdict<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Verdict<'a> {
+pub(super) fn verdict<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Verdict<'a> {
     let untolerated = |effect: TaintEffect| {
         taints
             .iter()
@@ -32,7 +32,7 @@ pub fn verdict<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Verdict<'
 }
 
 /// Whether any toleration covers the taint. For how long (`tolerationSeconds`) is not asked here.
-pub fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
+fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| covers(toleration, taint))
 }
 

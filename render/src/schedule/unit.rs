@@ -40,7 +40,7 @@ impl<'a> Context<'a> {
     }
 
     /// Over what scheduling looks at of a cluster: its labels and taints. `None` for an unknown cluster.
-    pub fn cluster_digest(&self, cluster: &ClusterName) -> Option<Digest> {
+    pub(super) fn cluster_digest(&self, cluster: &ClusterName) -> Option<Digest> {
         self.clusters.get(cluster).copied()
     }
 }

@@ -16,9 +16,9 @@ mod write;
 mod tests;
 
 pub use build::Note;
-pub use places::{Places, locate};
+pub(crate) use places::{Places, locate};
 pub use read::{Document, read};
-pub use text::decode;
+pub(crate) use text::decode;
 pub use write::write;
 
 /// Why a text could not be read, with the place in the file.

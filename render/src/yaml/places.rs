@@ -8,7 +8,7 @@ use super::read::read_with;
 
 /// Field path → line and column.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     places: BTreeMap<String, (u32, u32)>,
 }
 
@@ -21,7 +21,7 @@ impl Recorder for Places {
 impl Places {
     /// Line and column, both from 1, of a field such as `spec.feeds[0].name`: of its key, or of the nearest
     /// field around it that is written. `None` for an empty document.
-    pub fn find(&self, field: &str) -> Option<(u32, u32)> {
+    pub(crate) fn find(&self, field: &str) -> Option<(u32, u32)> {
         let mut field = field;
         loop {
             if let Some(place) = self.places.get(field) {
@@ -36,7 +36,7 @@ impl Places {
 }
 
 /// The places of one document of a text that [`super::read()`] accepted.
-pub fn locate(text: &str, document: &Document) -> Places {
+pub(crate) fn locate(text: &str, document: &Document) -> Places {
     let mut places = Places::default();
     let part = &text[document.span.clone()];
     // The document was read before, so an error here would only mean fewer places.

@@ -9,7 +9,7 @@ const MARK: &str = "\u{feff}";
 /// The text of a file, without the byte order mark that may stand at its start or after a separator.
 ///
 /// Errors name the encoding problem in plain words, with the line where it stands.
-pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, YamlError> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, YamlError> {
     if matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
         return Err(YamlError::new(1, 1, "the file is UTF-16 and must be UTF-8"));
     }
