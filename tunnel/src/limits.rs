@@ -95,6 +95,9 @@ pub const WEBSOCKET_WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
 /// Unsent bytes in the kernel. What sits there cannot be overtaken by a ping, so it must be little.
 pub const NOTSENT_LOWAT_BYTES: u32 = 16 * 1024;
 
+/// Bytes of a key file we are willing to read; a PKCS#8 Ed25519 key takes about 200.
+pub const KEY_FILE_BYTES_MAX: usize = 16 * 1024;
+
 /// Silence after which we ask the peer for a sign of life. NAT entries live 30 to 60 seconds.
 pub const PING_AFTER: Duration = Duration::from_secs(10);
 

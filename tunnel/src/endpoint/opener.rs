@@ -80,10 +80,4 @@ impl Opener {
             }
         }
     }
-
-    /// Whether two openers belong to one tunnel.
-    #[must_use]
-    pub fn is_same_tunnel(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
-    }
 }

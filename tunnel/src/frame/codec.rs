@@ -91,9 +91,7 @@ impl GoAway {
             text: cut(text.as_ref()).to_owned(),
         }
     }
-}
 
-impl GoAway {
     /// Asks the receiver to dial again within this range instead of by its own schedule.
     #[must_use]
     pub fn with_retry(self, min: Duration, max: Duration) -> Self {

@@ -1,7 +1,7 @@
 //! Ed25519 keys: made, kept in a PEM file, written as text.
 
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -12,10 +12,9 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 
-const TEXT_PREFIX: &str = "ed25519:";
+use crate::limits::KEY_FILE_BYTES_MAX;
 
-/// Bytes of a key file we are willing to read; a PKCS#8 Ed25519 key takes about 200.
-const KEY_FILE_BYTES_MAX: u64 = 16 * 1024;
+const TEXT_PREFIX: &str = "ed25519:";
 
 /// Why a key could not be made, read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -135,12 +134,15 @@ impl SecretKey {
             path: path.to_owned(),
             source,
         };
-        let size = std::fs::metadata(path).map_err(read_failed)?.len();
-        if size > KEY_FILE_BYTES_MAX {
-            return Err(KeyError::NotAKeyFile { path: path.to_owned() });
-        }
-        let pem = std::fs::read(path).map_err(read_failed)?;
-        Self::from_pem(&pem).ok_or_else(|| KeyError::NotAKeyFile { path: path.to_owned() })
+        let mut pem = Vec::new();
+        // By what comes and not by the size that is stated: a pipe or a device states none.
+        std::fs::File::open(path)
+            .and_then(|file| file.take(KEY_FILE_BYTES_MAX as u64 + 1).read_to_end(&mut pem))
+            .map_err(read_failed)?;
+        Some(pem)
+            .filter(|pem| pem.len() <= KEY_FILE_BYTES_MAX)
+            .and_then(|pem| Self::from_pem(&pem))
+            .ok_or_else(|| KeyError::NotAKeyFile { path: path.to_owned() })
     }
 
     /// Reads a PKCS#8 PEM text, as it may also come from a Kubernetes Secret; `None` if it is not one.
@@ -168,9 +170,8 @@ impl SecretKey {
             .map_err(write_failed)
     }
 
-    /// The PKCS#8 PEM text, which is a secret.
-    #[must_use]
-    pub fn to_pem(&self) -> String {
+    /// The PKCS#8 PEM text, which is a secret and goes into a file alone.
+    fn to_pem(&self) -> String {
         let encoded = STANDARD.encode(self.pkcs8.secret_pkcs8_der());
         let mut pem = String::from("-----BEGIN PRIVATE KEY-----\n");
         for (at, character) in encoded.chars().enumerate() {
