@@ -48,7 +48,7 @@ impl Dialer {
             tracing::debug!(
                 wait_ms = wait.as_millis(),
                 attempt = backoff.failures(),
-                "Waited to dial again."
+                "Put off the next dial."
             );
             tokio::select! {
                 biased;
@@ -70,9 +70,7 @@ impl Dialer {
         match tunnel::connect(&options).await {
             Ok(tunnel) => {
                 tracing::info!(peer = %self.url, "Connected to hub.");
-                let born = Instant::now();
-                self.serve(tunnel, shutdown).await;
-                Outcome::Lived(born.elapsed())
+                self.serve(tunnel, shutdown).await
             }
             Err(error) => {
                 self.tell(&error);
@@ -86,7 +84,9 @@ impl Dialer {
         tracing::warn!(peer = %self.url, error, "Could not connect to hub.");
     }
 
-    async fn serve(&self, tunnel: Tunnel, shutdown: &CancellationToken) {
+    /// Serves one tunnel to its end, and says what that means for the next.
+    async fn serve(&self, tunnel: Tunnel, shutdown: &CancellationToken) -> Outcome {
+        let born = Instant::now();
         let Tunnel {
             opener,
             mut incoming,
@@ -117,21 +117,21 @@ impl Dialer {
         loop {
             let open = tokio::select! {
                 biased;
-                () = shutdown.cancelled() => return,
+                () = shutdown.cancelled() => return Outcome::Lived(born.elapsed()),
                 reason = session.closed() => {
                     tracing::info!(%reason, "Lost connection to hub.");
-                    return;
+                    return reason.outcome(born.elapsed());
                 }
-                // A hub that drains is dialled again at once, so that another one takes over.
+                // A hub that drains is left at once, so that another one takes over.
                 away = session.draining() => {
-                    tracing::info!(reason = ?away.reason, "Hub asked to reconnect.");
-                    return;
+                    tracing::info!(reason = %away.reason, "Hub asked to reconnect.");
+                    return Outcome::told_by(&away).unwrap_or_else(|| Outcome::Lived(born.elapsed()));
                 }
                 open = incoming.next() => open,
             };
             match open {
                 Some(open) => self.opened(open, &tasks, &ended),
-                None => return,
+                None => return Outcome::Lived(born.elapsed()),
             }
         }
     }
@@ -151,7 +151,7 @@ impl Dialer {
             }
             TargetClass::ApiServer => {
                 let (server, allowed) = (self.api_server.clone(), self.api_server_allowed);
-                let limit = Duration::from_millis(open.deadline_ms);
+                let limit = open.deadline();
                 let serve = async move {
                     match target::dial_api_server(&server, allowed, limit).await {
                         Ok(socket) => {
