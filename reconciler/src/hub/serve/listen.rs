@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::Permissions;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -178,6 +178,11 @@ fn loopback(address: SocketAddr) -> Result<SocketAddr, ServeError> {
 
 /// A hub that was killed leaves its socket behind. Nothing but a socket that nobody answers on is removed.
 async fn remove_stale(path: &Path) -> Result<(), ServeError> {
+    // Of an ordinary file Linux says "connection refused" as well.
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if !is_socket {
+        return Ok(());
+    }
     match UnixStream::connect(path).await {
         Ok(_) => Err(ServeError::Taken { path: path.to_owned() }),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

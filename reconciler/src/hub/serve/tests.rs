@@ -419,6 +419,16 @@ async fn only_this_machine_is_served() {
 }
 
 #[tokio::test]
+async fn a_file_in_the_place_of_the_socket_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("notes.txt");
+    std::fs::write(&path, "kept").expect("a file");
+    let bound = bind(&Listen::Unix(path.clone())).await;
+    assert!(matches!(bound, Err(ServeError::Bind { .. })), "{bound:?}");
+    assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some("kept"));
+}
+
+#[tokio::test]
 async fn a_unix_socket_is_taken_over_from_a_dead_hub_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("hub.sock");
