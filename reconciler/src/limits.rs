@@ -66,16 +66,19 @@ pub const WATCH_NAMESPACES_MAX: usize = 4;
 /// Objects of one list request.
 pub const LIST_PAGE_OBJECTS: u32 = 500;
 
-/// How long a whole unchanged delivery rests before its objects are looked at again. Watching every
-/// object comes with drift correction; until then this bounds how long a change by hand lasts.
+/// How long a whole unchanged delivery rests before its objects are looked at again. Kinds without a status
+/// are not watched: for them this bounds how long a change by hand lasts.
 pub const RESYNC: Duration = Duration::from_secs(300);
 
 /// Files of one source revision: a fleet of 1,000 units with 100 files each, doubled.
 pub const TREE_FILES_MAX: usize = 200_000;
 
-/// Bytes read for one source revision. Files are at most 8 MiB each; 1 GiB of manifests is far beyond any
+/// Bytes of all files of one source revision. Files are at most 8 MiB each; 1 GiB of manifests is far beyond any
 /// fleet and still fits beside its plan in a hub of 4 GiB.
 pub const TREE_BYTES_MAX: u64 = 1 << 30;
+
+/// Source trees kept as read: the accepted one, the one planned now, and two to compare with.
+pub const TREES_CACHED_MAX: usize = 4;
 
 /// Nesting of folders in a source revision; Linux paths end at 4,096 bytes, people at 20 levels.
 pub const TREE_DEPTH_MAX: usize = 128;
@@ -96,6 +99,9 @@ pub const REF_LOCK_STALE: Duration = Duration::from_secs(5);
 /// Commits of the state repository whose placements are kept decoded: rendered, released, and what is
 /// about to follow each. With 1,000 units on 100 clusters each takes some 40 MiB.
 pub const PUBLISHED_CACHE_COMMITS: usize = 4;
+
+/// Pairs of folder and digest remembered as proven: 1,000 units with 100 variants each.
+pub const PROVEN_MAX: usize = 100_000;
 
 /// One `git` command for housekeeping; packing 1,000 commits takes seconds.
 pub const GIT_COMMAND_TIMEOUT: Duration = Duration::from_secs(600);

@@ -90,9 +90,11 @@ impl Planner {
         if rendered.is_none() && accepted.is_none() {
             return Ok(own);
         }
-        let newest = accepted
-            .cloned()
-            .or_else(|| self.source.resolve(&format!("{}^1", fleet.revision)).ok());
+        // A parent that cannot be read is an error: nothing loosens by being unreadable.
+        let newest = match accepted {
+            Some(accepted) => Some(accepted.clone()),
+            None => self.source.first_parent(&fleet.revision)?,
+        };
         let mut gates = BTreeMap::from([(fleet.revision.clone(), own)]);
         let mut gate = Approval::None;
         for revision in rendered.into_iter().chain(newest) {

@@ -8,9 +8,7 @@ use render::{Digest, layout};
 
 use super::{CommitId, StateError, StateRepository};
 use crate::hub::repository::{RepositoryError, tree_entries, verified};
-
-/// Pairs of folder and digest remembered as proven: 1,000 units with 100 variants each.
-const PROVEN_MAX: usize = 100_000;
+use crate::limits::PROVEN_MAX;
 
 impl StateRepository {
     /// The content with a digest, as it stands in a commit. Its files are checked against the digest.

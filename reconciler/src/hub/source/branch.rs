@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use render::Revision;
 
 use super::tree::Cache;
-use crate::hub::repository::{LocalRepository, RepositoryError, commit, object_id, revision};
+use crate::hub::repository::{LocalRepository, RepositoryError, commit, first_parent, object_id, revision};
 
 /// Why there is no snapshot of the source. Under each of these nothing changes anywhere.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +98,13 @@ impl Source {
                 source,
             }),
         }
+    }
+
+    /// The first parent of a revision; `None` at a root, or at the edge of a shallow clone.
+    pub fn first_parent(&self, of: &Revision) -> Result<Option<Revision>, SourceError> {
+        let id = known(of)?;
+        let parent = self.repository.read(|repo| first_parent(repo, id));
+        Ok(parent.map_err(SourceError::Unreadable)?.map(revision))
     }
 
     /// Where the branch points now.

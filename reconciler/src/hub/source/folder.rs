@@ -21,6 +21,9 @@ pub(super) struct Folder {
     pub(super) id: ObjectId,
     nodes: Vec<Node>,
     folders: BTreeMap<BString, Arc<Folder>>,
+    /// Files below, and their bytes.
+    files: usize,
+    bytes: u64,
 }
 
 #[derive(Debug)]
@@ -59,15 +62,19 @@ impl<'a> FolderReader<'a> {
         old: Option<&Arc<Folder>>,
     ) -> Result<Arc<Folder>, RepositoryError> {
         if let Some(old) = old.filter(|old| old.id == id) {
+            self.count(old.files, old.bytes)?;
             return Ok(old.clone());
         }
         if prefix.find_iter("/").count() > TREE_DEPTH_MAX {
             return Err(self.too_much("levels", TREE_DEPTH_MAX as u64));
         }
+        let (files, bytes) = (self.files, self.bytes);
         let mut folder = Folder {
             id,
             nodes: Vec::new(),
             folders: BTreeMap::new(),
+            files: 0,
+            bytes: 0,
         };
         for entry in tree_entries(self.repo, id)? {
             let mut path = BString::from(prefix.to_vec());
@@ -83,14 +90,26 @@ impl<'a> FolderReader<'a> {
                 folder.nodes.push(Node::Entry(escaped(path.as_ref()).into(), content));
             }
         }
+        (folder.files, folder.bytes) = (self.files - files, self.bytes - bytes);
         Ok(Arc::new(folder))
     }
 
-    fn entry(&mut self, path: &BString, kind: EntryKind, id: ObjectId) -> Result<SourceEntry, RepositoryError> {
-        self.files += 1;
+    /// Counts against the limits, also what an older revision has as well: a hub that starts anew reads all
+    /// of it, and must not find too much what this one took bit by bit.
+    fn count(&mut self, files: usize, bytes: u64) -> Result<(), RepositoryError> {
+        self.files += files;
+        self.bytes += bytes;
         if self.files > TREE_FILES_MAX {
             return Err(self.too_much("files", TREE_FILES_MAX as u64));
         }
+        if self.bytes > TREE_BYTES_MAX {
+            return Err(self.too_much("bytes", TREE_BYTES_MAX));
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &BString, kind: EntryKind, id: ObjectId) -> Result<SourceEntry, RepositoryError> {
+        self.count(1, 0)?;
         if escaped(path.as_ref()).as_bytes() != path.as_bytes() {
             return Ok(SourceEntry::BadName);
         }
@@ -106,8 +125,11 @@ impl<'a> FolderReader<'a> {
 
     /// A blob's content, or its size alone where that is above the limit.
     pub(super) fn blob(&mut self, id: ObjectId) -> Result<SourceEntry, RepositoryError> {
-        if let Some(known) = self.blobs.get(&id) {
-            return Ok(known.clone());
+        if let Some(known) = self.blobs.get(&id).cloned() {
+            if let SourceEntry::File(file) = &known {
+                self.count(0, file.bytes.len() as u64)?;
+            }
+            return Ok(known);
         }
         let size = self
             .repo
@@ -120,10 +142,7 @@ impl<'a> FolderReader<'a> {
         if size > FILE_BYTES_MAX as u64 {
             return Ok(SourceEntry::TooLarge(size));
         }
-        self.bytes += size;
-        if self.bytes > TREE_BYTES_MAX {
-            return Err(self.too_much("bytes", TREE_BYTES_MAX));
-        }
+        self.count(0, size)?;
         let object = verified(self.repo, id, gix::objs::Kind::Blob)?;
         let content = SourceEntry::File(SourceFile {
             id: id.to_string().into(),

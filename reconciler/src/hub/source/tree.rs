@@ -11,13 +11,12 @@ use render::{Revision, SourceTree};
 use super::branch::{Source, SourceError, known};
 use super::folder::{Blobs, Folder, FolderReader};
 use crate::hub::repository::{RepositoryError, commit};
-
-/// Trees read lately, newest last: the accepted one, the one planned now, and two to compare with.
-const TREES_MAX: usize = 4;
+use crate::limits::TREES_CACHED_MAX;
 
 /// What was read lately.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
+    /// Newest last.
     trees: VecDeque<Arc<Folder>>,
     pub(super) blobs: Blobs,
 }
@@ -54,7 +53,7 @@ impl Cache {
         let old = self.trees.back().cloned();
         let root = FolderReader::new(repo, &mut self.blobs, from).folder(id, BStr::new(""), old.as_ref())?;
         self.trees.push_back(root.clone());
-        if self.trees.len() > TREES_MAX {
+        if self.trees.len() > TREES_CACHED_MAX {
             self.trees.pop_front();
         }
         self.forget_unused();
