@@ -11,13 +11,14 @@ use kube::{Api, Client};
 use render::ClusterName;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::session::Sessions;
 use crate::apply::{self, ApplierOptions, ApplyReport, Desired};
+use crate::limits::API_REQUEST_TIMEOUT;
 use crate::wire::{Accepted, Envelope, Held, Intake, Refusal, Report};
 
 /// Name of the ConfigMap that holds what the cluster took.
@@ -38,6 +39,8 @@ const NAMESPACE_RETRY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, thiserror::Error)]
 enum DirectError {
+    #[error("the API server gave no answer within {} s", API_REQUEST_TIMEOUT.as_secs())]
+    Timeout,
     #[error("failed to read what the cluster holds")]
     Read(#[source] kube::Error),
     #[error("what the cluster holds is damaged: ConfigMap {HELD_NAME}")]
@@ -215,7 +218,11 @@ impl Direct {
 
     /// What the cluster took; `None` only where the API server says that there is no such object.
     async fn read_held(&self) -> Result<Option<Held>, DirectError> {
-        let found = self.held_api().get_opt(HELD_NAME).await.map_err(DirectError::Read)?;
+        let api = self.held_api();
+        let found = timeout(API_REQUEST_TIMEOUT, api.get_opt(HELD_NAME))
+            .await
+            .map_err(|_| DirectError::Timeout)?
+            .map_err(DirectError::Read)?;
         let data: Option<BTreeMap<String, String>> = found.and_then(|found| found.data);
         let text = data.and_then(|mut data| data.remove(HELD_KEY));
         text.map(|text| serde_json::from_str(&text))
@@ -233,12 +240,10 @@ impl Direct {
         });
         let parameters = PatchParams::apply(HELD_MANAGER).force();
         // In a new cluster the namespace is the applier's to make, and it is about to.
+        let (api, patch) = (self.held_api(), Patch::Apply(&object));
         for _ in 0..NAMESPACE_TRIES {
-            match self
-                .held_api()
-                .patch(HELD_NAME, &parameters, &Patch::Apply(&object))
-                .await
-            {
+            let written = timeout(API_REQUEST_TIMEOUT, api.patch(HELD_NAME, &parameters, &patch)).await;
+            match written.map_err(|_| DirectError::Timeout)? {
                 Ok(_) => return Ok(()),
                 Err(kube::Error::Api(status)) if status.is_not_found() => sleep(NAMESPACE_RETRY).await,
                 Err(error) => return Err(DirectError::Write(error)),
