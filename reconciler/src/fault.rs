@@ -1,24 +1,42 @@
-//! How an error of a shell wants to be treated, decided where it is born.
+//! How an error is told: in one line, with its causes.
 
-use std::time::Duration;
+use std::error::Error;
 
-/// What the caller does about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Trying again will not help until something else changes.
-    Terminal,
-    /// Try again, not before this long.
-    Retry {
-        /// The least wait.
-        after: Duration,
-    },
-    /// Newer input made it pointless.
-    Superseded,
+/// An error in one line, with its causes.
+pub fn line(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        // Wrappers tend to repeat what they wrap.
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
-impl Fault {
-    /// Try again after a second.
-    pub const RETRY_SOON: Self = Self::Retry {
-        after: Duration::from_secs(1),
-    };
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{words}")]
+    struct Wrapper {
+        words: &'static str,
+        source: std::io::Error,
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let told = |words| {
+            line(&Wrapper {
+                words,
+                source: std::io::Error::other("disk full"),
+            })
+        };
+        assert_eq!(told("failed to write"), "failed to write: disk full");
+        assert_eq!(told("failed to write: disk full"), "failed to write: disk full");
+    }
 }

@@ -1,4 +1,4 @@
-//! Logs: the names of fields, spelled once, and the subscriber that writes them to stderr.
+//! What a process tells of itself: the subscriber that writes its log to stderr, and its name.
 
 use tracing_subscriber::EnvFilter;
 

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
-use super::Desired;
 use super::backoff::Backoff;
 use super::lease::{self, LeaseState};
 use super::pass::PassEnd;
 use super::session::{Interrupt, Session, SessionError};
 use super::status::ApplyReport;
 use super::watch::Watched;
+use super::{Desired, NAMESPACE};
 use crate::limits::{APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, RESYNC};
 use crate::telemetry::elapsed_ms;
 
@@ -28,7 +28,7 @@ pub struct ApplierOptions {
     /// Its identity in the lease. Two processes with one identity are taken for one: it must differ
     /// between processes, or whoever starts them must see to it that only one runs.
     pub holder: String,
-    /// The namespace of lease and inventory; default `flotilla-system`. Another one makes another
+    /// The namespace of lease and inventory; default [`NAMESPACE`]. Another one makes another
     /// applier, which knows nothing of the first.
     pub namespace: String,
     /// How long unchanged objects rest before they are compared again. Shorter finds changes by hand
@@ -50,7 +50,7 @@ impl ApplierOptions {
         Self {
             cluster,
             holder,
-            namespace: "flotilla-system".to_owned(),
+            namespace: NAMESPACE.to_owned(),
             resync: RESYNC,
         }
     }
@@ -225,7 +225,7 @@ impl Applier {
     }
 
     fn failed(&mut self, cause: &SessionError) {
-        let error = super::request::line(cause);
+        let error = crate::fault::line(cause);
         warn!(error, "Failed to apply.");
         let asked = match cause {
             SessionError::Server(error) => error.retry_after(),

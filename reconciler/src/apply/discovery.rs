@@ -12,6 +12,7 @@ use kube::core::TypeMeta;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIGroupDiscoveryList};
 
 use render::ObjectKey;
+use render::name::group_of;
 
 use super::request::{RequestError, bounded};
 
@@ -115,7 +116,7 @@ impl Kinds {
 
     /// The kind at exactly this API version.
     pub(super) fn find(&self, api_version: &str, kind: &str) -> Option<&Arc<ServedKind>> {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let group = group_of(api_version);
         let versions = self.served.get(&(group.to_owned(), kind.to_owned()))?;
         versions
             .iter()
@@ -124,14 +125,14 @@ impl Kinds {
 
     /// The kind at this API version, or at the one that its group prefers now.
     pub(super) fn find_any(&self, api_version: &str, kind: &str) -> Option<&Arc<ServedKind>> {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let group = group_of(api_version);
         self.find(api_version, kind)
             .or_else(|| self.served.get(&(group.to_owned(), kind.to_owned()))?.first())
     }
 
     /// Why a kind is not known, in words for people.
     pub(super) fn absence(&self, api_version: &str, kind: &str) -> String {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let group = group_of(api_version);
         if self.stale.contains(group) {
             format!("API group {group} does not answer")
         } else {

@@ -11,7 +11,7 @@ const MASK: &str = "***";
 
 /// A message for a report about an object that was sent.
 pub(super) fn about(key: &ObjectKey, sent: &Value, words: &str) -> String {
-    if key.group.is_empty() && key.kind == "Secret" {
+    if key.is_secret() {
         shorten(&mask(words, sent))
     } else {
         shorten(words)

@@ -47,6 +47,9 @@ pub use status::ApplyReport;
 /// of manifests would stay in clusters for ever: it never changes.
 pub const FIELD_MANAGER: &str = "flotilla";
 
+/// The namespace that lease and inventory stand in.
+pub(crate) const NAMESPACE: &str = "flotilla-system";
+
 /// The complete list of what a cluster should have.
 #[derive(Clone, Debug)]
 pub struct Desired {

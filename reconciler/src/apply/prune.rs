@@ -7,8 +7,8 @@
 use kube::core::ObjectMeta;
 use render::{ObjectKey, UnitKey};
 
-use super::FIELD_MANAGER;
 use super::inventory::Entry;
+use super::{FIELD_MANAGER, NAMESPACE};
 
 /// Annotation that keeps an object when it leaves its unit.
 pub(super) const ANNOTATION_PRUNE: &str = "fleet.flotilla.dev/prune";
@@ -17,13 +17,7 @@ pub(super) const ANNOTATION_PRUNE: &str = "fleet.flotilla.dev/prune";
 const ANNOTATION_HELM_POLICY: &str = "helm.sh/resource-policy";
 
 /// Namespaces that clusters cannot do without, and our own.
-const PROTECTED_NAMESPACES: [&str; 5] = [
-    "default",
-    "kube-system",
-    "kube-public",
-    "kube-node-lease",
-    "flotilla-system",
-];
+const PROTECTED_NAMESPACES: [&str; 5] = ["default", "kube-system", "kube-public", "kube-node-lease", NAMESPACE];
 
 /// What the delivery at hand says, as far as removal is concerned.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use crate::fault::line;
 use crate::limits::{API_REQUEST_TIMEOUT, APPLY_RETRY_MAX};
 
 /// A request that failed.
@@ -75,21 +76,6 @@ impl RequestError {
     pub(super) fn line(&self) -> String {
         line(self)
     }
-}
-
-/// An error in one line, with its causes.
-pub(super) fn line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        // Wrappers tend to repeat what they wrap.
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ async fn follow(api: Api<DynamicObject>, kind: Arc<ServedKind>, sender: mpsc::Se
             Ok(watcher::Event::Delete(object)) => Watched::Gone(kind.key(&object)),
             Ok(watcher::Event::Init | watcher::Event::InitDone) => continue,
             Err(error) => {
-                debug!(error = super::request::line(&error), "Failed to watch.");
+                debug!(error = crate::fault::line(&error), "Failed to watch.");
                 continue;
             }
         };

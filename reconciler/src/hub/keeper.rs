@@ -14,6 +14,8 @@ use super::publish::{CommitId, Decision, StateError, StateRef, StateRepository, 
 use super::repository::Relation;
 use crate::telemetry::elapsed_ms;
 
+pub(super) use crate::fault::line as chain;
+
 /// Reads and writes the state repository.
 #[derive(Debug)]
 pub(super) struct Keeper {
@@ -229,15 +231,4 @@ fn subject(which: StateRef, record: &ReleaseRecord) -> String {
         (StateRef::Released, Some(sequence)) => format!("Release {sequence} of {source}"),
         _ => format!("Render {source}"),
     }
-}
-
-/// An error with its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

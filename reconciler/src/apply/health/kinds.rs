@@ -1,5 +1,6 @@
 //! One list of like things: the rules of the kinds that API servers have of their own.
 
+use render::name::group_of;
 use serde_json::Value;
 
 use super::Verdict;
@@ -7,8 +8,7 @@ use super::conditions::{is, message, reason, status};
 
 /// The rule of an object's kind, if it has one.
 pub(super) fn rule(object: &Value) -> Option<fn(&Value) -> Verdict> {
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = group_of(object["apiVersion"].as_str().unwrap_or_default());
     let rule = match (group, object["kind"].as_str().unwrap_or_default()) {
         ("apps", "Deployment") => deployment,
         ("apps", "StatefulSet") => stateful_set,

@@ -196,15 +196,11 @@ impl Session {
     }
 }
 
+/// Whether they differ in the versions alone: the object's own, and the delivery's.
 fn is_same_apart_from_version(before: &Entry, after: &Entry) -> bool {
-    let same = |entry: &Entry| {
-        (
-            entry.unit.clone(),
-            entry.api_version.clone(),
-            entry.uid.clone(),
-            entry.applied.clone(),
-            entry.lineage.clone(),
-        )
-    };
-    same(before) == same(after)
+    before.unit == after.unit
+        && before.api_version == after.api_version
+        && before.uid == after.uid
+        && before.applied == after.applied
+        && before.lineage == after.lineage
 }
