@@ -120,7 +120,7 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
 /// A plan is due when source stands elsewhere than what was planned last, or when what it was planned on
 /// has moved since.
 fn plan_due(state: &mut State) -> Option<Effect> {
-    let revision = state.source_to_plan()?;
+    let revision = state.source_to_plan().or_else(|| state.fleet_to_learn())?;
     let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
     if state.planning.is_some() || state.planned.as_ref() == Some(&(revision.clone(), base.clone())) {
         return None;
@@ -137,6 +137,12 @@ fn plan_due(state: &mut State) -> Option<Effect> {
 fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     state.planning = None;
     let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
+    if planned.base == base && state.fleet_to_learn().as_ref() == Some(&planned.fleet.revision) {
+        // Its clusters and their keys count; nothing is decided on it.
+        let mut effects = state.take_fleet(planned.fleet, planned.findings);
+        effects.extend(next(state, now));
+        return effects;
+    }
     if planned.base != base || state.source_to_plan().is_none() {
         // What it was planned on moved: it is planned again on what is there now.
         return next(state, now);

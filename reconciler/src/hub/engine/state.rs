@@ -193,6 +193,13 @@ impl State {
         }
     }
 
+    /// The revision that was followed last, while its fleet is not known and the head may not be followed:
+    /// a hub that starts then still knows its clusters by it.
+    pub(super) fn fleet_to_learn(&self) -> Option<Revision> {
+        let held = self.source.is_some() && self.source_to_plan().is_none() && self.fleet.is_none();
+        self.accepted_or_published().filter(|_| held)
+    }
+
     /// What is published: `rendered`, else what was released.
     pub(super) fn previous(&self) -> Arc<Published> {
         let published = self
@@ -326,7 +333,10 @@ impl State {
                 revision,
                 relation: Relation::Rewritten,
             }) => {
-                let old = self.accepted.as_ref().map(ToString::to_string).unwrap_or_default();
+                let old = self
+                    .accepted_or_published()
+                    .map(|old| old.to_string())
+                    .unwrap_or_default();
                 not(
                     "HistoryRewritten",
                     format!(

@@ -446,6 +446,36 @@ fn a_rewritten_history_is_held_until_it_is_accepted() {
 }
 
 #[test]
+fn a_hub_that_starts_before_a_held_source_knows_its_clusters() {
+    for held in [
+        Head::At {
+            revision: revision('9'),
+            relation: Relation::Rewritten,
+        },
+        Head::BranchMissing {
+            branch: "main".to_owned(),
+        },
+    ] {
+        let mut world = settled().restarted();
+        let commits = world.commits;
+        world.look();
+        world.see_head(held);
+        world.hear(Event::Connected {
+            cluster: cluster("a"),
+            epoch: 9,
+        });
+        assert_eq!(
+            (world.commits, world.sent.len()),
+            (commits, 1),
+            "nothing is written, and a is told"
+        );
+        assert_ne!(world.reason("SourceVerified"), "Read");
+        world.push('3', &["a"], "newer");
+        assert!(world.commits > commits, "a source that may be followed again is");
+    }
+}
+
+#[test]
 fn a_removed_cluster_is_disconnected_and_never_told_of_it() {
     let mut world = settled();
     world.hear(Event::Connected {

@@ -23,11 +23,22 @@ impl Source {
 
     /// Whether a commit of the new history, `head` or one of the newest thousand that it builds on, carries
     /// the trailer `Accept-Rewrite: <old head>`. The old history cannot: it would have to name its own head.
+    /// Naming in full a descendant of `old` will do: a hub that starts knows only the commit it published
+    /// last, and whoever accepted the loss of what came later accepted this one's as well.
     pub fn accept_rewrite(&self, head: &Revision, old: &Revision) -> Result<bool, SourceError> {
         let from = known(head)?;
-        let names_old = |token: &str, value: &str| token.eq_ignore_ascii_case(ACCEPT_REWRITE) && names(value, old);
+        let accepted = known(old)?;
+        let later = |repo: &gix::Repository, value: &str| {
+            let named = Revision::parse(value).ok().and_then(|named| known(&named).ok());
+            named.is_some_and(|named| matches!(relation(repo, accepted, named), Ok(Relation::Descendant)))
+        };
         self.repository
-            .read(|repo| trailers(repo, from, HISTORY_COMMITS_MAX, names_old))
+            .read(|repo| {
+                let names_old = |token: &str, value: &str| {
+                    token.eq_ignore_ascii_case(ACCEPT_REWRITE) && (names(value, old) || later(repo, value))
+                };
+                trailers(repo, from, HISTORY_COMMITS_MAX, names_old)
+            })
             .map_err(SourceError::Unreadable)
     }
 }

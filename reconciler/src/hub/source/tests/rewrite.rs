@@ -101,6 +101,22 @@ fn a_trailer_with_the_old_head_accepts_a_rewrite() {
 }
 
 #[test]
+fn whoever_accepts_the_loss_of_a_later_head_accepts_that_of_the_earlier_one() {
+    let fixture = Fixture::new();
+    let published = fixture.commit("published");
+    let later = fixture.commit("changed nothing that is published");
+    fixture.git(&["checkout", "--quiet", "--orphan", "new"]);
+    let check = |trailer: &str, old: &str, accepts: bool| {
+        let head = fixture.commit(&format!("new\n\nAccept-Rewrite: {trailer}"));
+        let answer = open(&fixture).accept_rewrite(&revision(&head), &revision(old));
+        assert_eq!(answer.expect("readable"), accepts, "{trailer} of {old}");
+    };
+    check(&published, &later, false);
+    check(&"0".repeat(40), &published, false);
+    check(&later, &published, true);
+}
+
+#[test]
 fn what_is_not_such_a_trailer_accepts_nothing() {
     check("new", false);
     check("Accept-Rewrite: OLD", false);
