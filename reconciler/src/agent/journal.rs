@@ -12,6 +12,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -78,7 +79,7 @@ impl Journal {
     pub fn open(folder: impl Into<PathBuf>, name: &str) -> Result<Self, JournalError> {
         let folder = folder.into();
         let contents = folder.join(CONTENTS_FOLDER);
-        fs::create_dir_all(&contents).map_err(|source| JournalError::Write { path: contents, source })?;
+        make_private(&contents).map_err(|source| JournalError::Write { path: contents, source })?;
         let path = folder.join(LOCK_FILE);
         let lock = fs::File::create(&path).map_err(|source| JournalError::Write {
             path: path.clone(),
@@ -172,6 +173,13 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, JournalError
     };
     let Some(bytes) = read_file(path)? else { return Ok(None) };
     serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+}
+
+/// Makes a folder that nobody else on this machine can look into: contents may hold Secrets. One that an
+/// older version left open is closed.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
 fn read_file(path: &Path) -> Result<Option<Vec<u8>>, JournalError> {

@@ -230,3 +230,14 @@ async fn a_damaged_journal_is_an_error_and_a_damaged_content_is_asked_for_again(
     let journal = opened(folder.path()).await;
     assert!(matches!(journal.read(cluster()), Err(JournalError::Damaged { .. })));
 }
+
+#[test]
+fn nobody_else_on_the_machine_reads_what_was_delivered() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let contents = folder.path().join("contents");
+    std::fs::create_dir(&contents).expect("as an older version left it");
+    drop(Journal::open(folder.path(), "agent").expect("opens"));
+    let mode = std::fs::metadata(&contents).expect("is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
