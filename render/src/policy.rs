@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::describe::{Content, Description};
+use crate::describe::{CarriedStep, Content, Description};
 use crate::finding::{Finding, Severity};
 use crate::fleet::Base;
 use crate::model::PlaintextSecrets;
@@ -21,10 +21,13 @@ use crate::name::ObjectKey;
 pub fn check_secrets(base: &Base, description: &Description, policy: PlaintextSecrets) -> Vec<Finding> {
     let mut found = BTreeMap::new();
     for object in &description.objects {
-        if let Content::Plain { object: value } = &object.content
-            && holds_values(&object.key, value)
-        {
-            let written = object.provenance.iter().find(|written| is_value(&written.field));
+        let written = object.provenance.iter().find(|written| is_value(&written.field));
+        let in_plain_text = match &object.content {
+            Content::Plain { object: value } => holds_values(&object.key, value),
+            // Its own values are encrypted; those of an override that is carried along are not.
+            Content::Encrypted { overrides, .. } => object.key.is_secret() && overrides.iter().any(touches_values),
+        };
+        if in_plain_text {
             let place = written
                 .and_then(|written| written.at.rsplit_once(':'))
                 .unwrap_or_default();
@@ -40,6 +43,17 @@ pub fn check_secrets(base: &Base, description: &Description, policy: PlaintextSe
         .into_iter()
         .map(|(key, (file, line))| finding(key, policy).at(file, line))
         .collect()
+}
+
+/// Whether a carried step may put values in: a JSON patch names its fields, a merge patch has them as keys.
+fn touches_values(step: &CarriedStep) -> bool {
+    let names_values = |operation: &Value| operation["path"].as_str().is_some_and(is_value);
+    match &step.value {
+        Value::Array(operations) => operations.iter().any(names_values),
+        patch => ["data", "stringData"]
+            .iter()
+            .any(|field| patch.get(field).is_some_and(|value| !value.is_null())),
+    }
 }
 
 fn is_value(field: &str) -> bool {
@@ -160,5 +174,22 @@ mod tests {
         let finding = check_secrets(&base, &description, PlaintextSecrets::Refuse).remove(0);
         assert_eq!((finding.file.as_str(), finding.line), ("leak.yaml", 7));
         assert!(!finding.to_string().contains("hunter2"));
+    }
+
+    #[test]
+    fn a_value_that_is_carried_along_to_an_encrypted_secret_is_found() {
+        let object = encrypted(secret(json!({"data": {"password": "ENC[AES256_GCM]"}})), "text");
+        let base = Base::new(vec![Arc::new(object)]);
+        let carried = |step_type, patch: &str| {
+            let patch = step(step_type, patch);
+            let meets = Arc::new(localization("leak", &base.objects[0].key, vec![patch]));
+            let description = localize(&base, &[&meets], false).expect("it is carried along");
+            check_secrets(&base, &description, PlaintextSecrets::Refuse)
+        };
+        let merge = |patch| carried(OverrideStepType::MergePatch, patch).len();
+        assert_eq!(merge(r#"{"stringData": {"password": "hunter2"}}"#), 1);
+        assert_eq!(merge(r#"{"metadata": {"labels": {"a": "b"}}}"#), 0);
+        let patch = r#"[{"op": "add", "path": "/data/password", "value": "aHVudGVyMg=="}]"#;
+        assert_eq!(carried(OverrideStepType::JsonPatch, patch).len(), 1);
     }
 }
