@@ -105,3 +105,11 @@ pub const PROVEN_MAX: usize = 100_000;
 
 /// One `git` command for housekeeping; packing 1,000 commits takes seconds.
 pub const GIT_COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// First parents that are asked for their gate after a restart: more than anybody pushes while no decision
+/// is made, and each costs a look at one tree.
+pub const GATE_COMMITS_MAX: usize = 100;
+
+/// Commits of `released` between two runs of housekeeping: a thousand of them pack from megabytes to less
+/// than one.
+pub const RELEASES_PER_HOUSEKEEPING: u64 = 500;

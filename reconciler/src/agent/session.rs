@@ -103,7 +103,10 @@ impl Dialer {
             refused: self.holdings.refused(),
             applied: self.applied.clone(),
         };
+        let silent = CancellationToken::new();
+        let reported = silent.clone();
         let report = async move {
+            let _silent_when_dropped = reported.drop_guard();
             match opener.open(TargetClass::Report, "", REPORT_OPEN_TIMEOUT).await {
                 Ok(stream) => {
                     if let Err(error) = reports::send(sources, stream).await {
@@ -127,6 +130,8 @@ impl Dialer {
                     tracing::info!(reason = %away.reason, "Hub asked to reconnect.");
                     return Outcome::told_by(&away).unwrap_or_else(|| Outcome::Lived(born.elapsed()));
                 }
+                // A hub that hears nothing would show old news; a new session begins with a whole report.
+                () = silent.cancelled() => return Outcome::Lived(born.elapsed()),
                 open = incoming.next() => open,
             };
             match open {

@@ -1,9 +1,11 @@
 //! The clusters that the hub applies to itself, started and stopped as their files come and go.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use kube::Client;
 use render::{ClusterName, Fleet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -11,11 +13,14 @@ use tracing::Instrument as _;
 
 use super::direct::Direct;
 use super::engine::Event;
-use super::keeper::chain;
 use super::session::Sessions;
 use crate::apply::{ApiServer, ApplierOptions, ApplyReport};
+use crate::fault::line;
 use crate::telemetry::process_name;
 use crate::wire::Report;
+
+/// The pause before a kubeconfig that could not be used is tried again.
+const KUBECONFIG_RETRY: Duration = Duration::from_secs(5);
 
 /// Cluster → the context it is reached by, and what ends it.
 pub(super) struct Clusters {
@@ -76,6 +81,8 @@ impl Clusters {
     }
 }
 
+/// Serves a cluster until shutdown. A kubeconfig that cannot be used may be mended meanwhile, so it is tried
+/// again.
 async fn serve(
     cluster: ClusterName,
     context: String,
@@ -83,40 +90,48 @@ async fn serve(
     sessions: Sessions,
     shutdown: CancellationToken,
 ) {
-    let client = match kubeconfig {
-        Some(path) => match ApiServer::from_kubeconfig(&path, Some(&context)).await {
-            Ok(api_server) => Ok(api_server.client),
-            Err(error) => Err(chain(&error)),
-        },
-        None => Err("its file names a kubeconfig context, and the hub has no --kubeconfig".to_owned()),
-    };
-    match client {
-        Ok(client) => {
-            let options = ApplierOptions::new(cluster.clone(), process_name());
-            Direct {
-                cluster,
-                client,
-                options,
-                sessions,
-            }
-            .run(shutdown)
-            .await;
-        }
-        Err(trouble) => {
-            tracing::warn!(trouble, "Could not reach a cluster.");
-            let report = Report::unread(
-                cluster,
-                ApplyReport {
-                    trouble,
-                    ..ApplyReport::default()
-                },
-            );
-            let _sent = sessions
-                .events
-                .send(Event::Reported {
-                    report: Box::new(report),
-                })
+    loop {
+        match client(kubeconfig.as_deref(), &context).await {
+            Ok(client) => {
+                let options = ApplierOptions::new(cluster.clone(), process_name());
+                return Direct {
+                    cluster,
+                    client,
+                    options,
+                    sessions,
+                }
+                .run(shutdown)
                 .await;
+            }
+            Err(trouble) => {
+                tracing::warn!(error = trouble, "Could not reach a cluster.");
+                let report = Report::unread(
+                    cluster.clone(),
+                    ApplyReport {
+                        trouble,
+                        ..ApplyReport::default()
+                    },
+                );
+                let _hub_is_ending = sessions
+                    .events
+                    .send(Event::Reported {
+                        report: Box::new(report),
+                    })
+                    .await;
+            }
+        }
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(KUBECONFIG_RETRY) => {}
         }
     }
+}
+
+async fn client(kubeconfig: Option<&Path>, context: &str) -> Result<Client, String> {
+    let path = kubeconfig.ok_or("its file names a kubeconfig context, and the hub has no --kubeconfig")?;
+    let api_server = ApiServer::from_kubeconfig(path, Some(context)).await;
+    api_server
+        .map(|api_server| api_server.client)
+        .map_err(|error| line(&error))
 }

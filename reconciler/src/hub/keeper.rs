@@ -2,6 +2,7 @@
 //! Everything here blocks.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use render::describe::Description;
@@ -51,6 +52,11 @@ impl Keeper {
             rendered: self.head(StateRef::Rendered, known.as_ref()),
             released,
         }
+    }
+
+    /// Where the repository is.
+    pub(super) fn path(&self) -> &Path {
+        self.repository.path()
     }
 
     fn head(&self, which: StateRef, known: Option<&Revision>) -> StateHead {

@@ -11,6 +11,7 @@ use render::{Fleet, Previous, Published, Revision};
 
 use super::engine::Planned;
 use super::source::{Source, SourceError};
+use crate::limits::GATE_COMMITS_MAX;
 
 /// Plans revisions of one source.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Planner {
 impl Planner {
     /// The gate is read from the revisions accepted before, so that no commit switches off its own: from the
     /// one that `rendered` was made from, and from the newest that was planned. After a restart nobody knows
-    /// the latter, and the parent of this revision stands for it. A first run has only itself.
+    /// the latter, and any first parent since the former may be it. A first run has only itself.
     fn gate(
         &self,
         known: &mut BTreeMap<Revision, Approval>,
@@ -90,10 +91,9 @@ impl Planner {
         if rendered.is_none() && accepted.is_none() {
             return Ok(own);
         }
-        // A parent that cannot be read is an error: nothing loosens by being unreadable.
         let newest = match accepted {
-            Some(accepted) => Some(accepted.clone()),
-            None => self.source.first_parent(&fleet.revision)?,
+            Some(accepted) => vec![accepted.clone()],
+            None => self.between(rendered.as_ref(), &fleet.revision)?,
         };
         let mut gates = BTreeMap::from([(fleet.revision.clone(), own)]);
         let mut gate = Approval::None;
@@ -109,6 +109,21 @@ impl Planner {
         }
         *known = gates;
         Ok(gate)
+    }
+}
+
+impl Planner {
+    /// The commits that may have been accepted while an earlier process ran: the first parents of `head`
+    /// back to the one that `rendered` was made from. One that cannot be read is an error: nothing loosens by
+    /// being unreadable.
+    fn between(&self, rendered: Option<&Revision>, head: &Revision) -> Result<Vec<Revision>, SourceError> {
+        let mut found = Vec::new();
+        let mut at = self.source.first_parent(head)?;
+        while let Some(revision) = at.filter(|revision| Some(revision) != rendered && found.len() < GATE_COMMITS_MAX) {
+            at = self.source.first_parent(&revision)?;
+            found.push(revision);
+        }
+        Ok(found)
     }
 }
 

@@ -15,7 +15,7 @@ use tunnel::{AcceptOptions, SecretKey};
 
 use super::clusters::Clusters;
 use super::dispatch::Dispatch;
-use super::engine::{Effect, Event, Head, Relation, State, step};
+use super::engine::{Effect, Event, Head, Relation, State, StateCommit, step};
 use super::keeper::{Keeper, chain};
 use super::planner::Planner;
 use super::publish::{Author, StateError, StateRefs, StateRepository};
@@ -23,7 +23,8 @@ use super::registry::Registry;
 use super::serve::{self, Listen, ServeError};
 use super::session::Sessions;
 use super::source::{RefWatch, Source, SourceError};
-use super::{gateway, repository};
+use super::{gateway, git, repository};
+use crate::limits::RELEASES_PER_HOUSEKEEPING;
 use crate::telemetry::elapsed_ms;
 use crate::wire::Envelope;
 
@@ -118,6 +119,7 @@ struct Hub {
     events: mpsc::Sender<Event>,
     tasks: TaskTracker,
     on_rewrite: OnRewrite,
+    panicked: CancellationToken,
     look_at_source: Arc<Notify>,
     look_at_state: Arc<Notify>,
     key: Arc<SecretKey>,
@@ -159,6 +161,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         events,
         tasks: TaskTracker::new(),
         on_rewrite: options.on_rewrite,
+        panicked: CancellationToken::new(),
         look_at_source: Arc::default(),
         look_at_state: Arc::default(),
         key: Arc::clone(&options.key),
@@ -178,7 +181,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
     let ended = |part| Err(HubError::Ended { part });
     tokio::select! {
         biased;
-        () = Box::pin(hub.run(heard, &options, stop.clone())) => Ok(()),
+        ended = Box::pin(hub.run(heard, &options, stop.clone())) => ended,
         served = Box::pin(api.instrument(tracing::info_span!("api"))) => match served {
             Err(error) => Err(HubError::Serve(error)),
             Ok(()) if shutdown.is_cancelled() => Ok(()),
@@ -215,15 +218,19 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 impl Hub {
-    async fn run(&self, mut heard: mpsc::Receiver<Event>, options: &HubOptions, shutdown: CancellationToken) {
+    async fn run(
+        &self,
+        mut heard: mpsc::Receiver<Event>,
+        options: &HubOptions,
+        shutdown: CancellationToken,
+    ) -> Result<(), HubError> {
         let (watch, mut looks) = RefWatch::new(&options.source, options.poll);
         let watching = watch.run(shutdown.clone()).instrument(tracing::info_span!("watch"));
-        self.tasks.spawn(watching);
+        self.watch_over(watching);
         let state_watch = options.state.as_ref().map(|path| RefWatch::new(path, options.poll));
         let (state_watch, mut state_looks) = state_watch.unzip();
         if let Some(watch) = state_watch {
-            self.tasks
-                .spawn(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
+            self.watch_over(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
         }
         self.start_looking(&shutdown);
         let grace = tokio::time::sleep(options.recovery_grace);
@@ -234,6 +241,7 @@ impl Hub {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
+                () = self.panicked.cancelled() => return Err(HubError::Ended { part: "a task of the hub" }),
                 event = heard.recv() => match event {
                     Some(event) => self.hear(event),
                     None => break,
@@ -259,9 +267,38 @@ impl Hub {
         }
         self.clusters.stop().await;
         self.tasks.close();
+        Ok(())
+    }
+
+    /// Packs what commits left, once in a while.
+    fn housekeep_after(&self, released: &StateCommit) {
+        let sequence = released.published.record.as_ref().and_then(|record| record.sequence);
+        if sequence.is_none_or(|sequence| sequence % RELEASES_PER_HOUSEKEEPING != 0) {
+            return;
+        }
+        let path = self.keeper.path().to_owned();
+        let pack = async move {
+            if let Err(error) = git::housekeep(&path).await {
+                tracing::warn!(error = chain(&error), "Could not pack the state repository.");
+            }
+        };
+        self.tasks.spawn(pack.instrument(tracing::info_span!("housekeep")));
+    }
+
+    /// Runs a task whose panic ends the hub: the engine would wait for its answer for ever.
+    fn watch_over(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let (running, panicked) = (tokio::spawn(work), self.panicked.clone());
+        self.tasks.spawn(async move {
+            if running.await.is_err_and(|ended| ended.is_panic()) {
+                panicked.cancel();
+            }
+        });
     }
 
     fn hear(&self, event: Event) {
+        if let Event::ReleasedWritten(commit) = &event {
+            self.housekeep_after(commit);
+        }
         let effects = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             step(&mut state, event, seconds())
@@ -322,7 +359,7 @@ impl Hub {
     /// Does blocking work whose outcome is an event.
     fn answer(&self, work: impl FnOnce() -> Event + Send + 'static) {
         let events = self.events.clone();
-        self.tasks.spawn(async move {
+        self.watch_over(async move {
             let event = blocking(work).await;
             if matches!(event, Event::WriteRefused) {
                 // Whoever moved the ref, or filled the disk, is given a moment.
@@ -379,7 +416,7 @@ impl Hub {
                 }
             }
         };
-        self.tasks.spawn(looking.instrument(tracing::info_span!("look")));
+        self.watch_over(looking.instrument(tracing::info_span!("look")));
     }
 }
 
