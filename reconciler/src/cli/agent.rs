@@ -28,10 +28,11 @@ pub(super) struct Agent {
     /// The hub's public key (`flotilla hub key` prints it); may be given more than once.
     #[arg(long = "hub-key", env = "FLOTILLA_HUB_KEYS", value_delimiter = ',', value_parser = keys::public, required = true)]
     hub_keys: Vec<PublicKey>,
-    /// The cluster's key, as `flotilla agent join` made it.
+    /// The cluster's key, as `flotilla agent join` made it; without it, flotilla-CLUSTER.key.
     #[arg(long, env = "FLOTILLA_KEY_FILE")]
     key: Option<PathBuf>,
-    /// Folder of what was taken, so that an agent that restarts without its hub goes on with it.
+    /// Folder of what was taken, so that an agent that restarts without its hub goes on with it; without it,
+    /// flotilla-CLUSTER.journal.
     #[arg(long, env = "FLOTILLA_JOURNAL")]
     journal: Option<PathBuf>,
     /// How the cluster's API server is reached; without it, as a pod inside the cluster.
@@ -67,7 +68,7 @@ pub(super) struct Join {
     /// The cluster's name.
     #[arg(long)]
     cluster: ClusterName,
-    /// Where its key is kept; made when it is missing.
+    /// Where its key is kept, made when it is missing; without it, flotilla-CLUSTER.key.
     #[arg(long)]
     key: Option<PathBuf>,
     /// A label of the cluster, KEY=VALUE; may be given more than once.
@@ -122,7 +123,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
     let hub = arguments.hub.context("--hub is missing")?;
     let api_server = match &arguments.kubeconfig {
         Some(path) => ApiServer::from_kubeconfig(path, arguments.context.as_deref()).await?,
-        None => ApiServer::in_cluster().context("and no --kubeconfig was given")?,
+        None => ApiServer::in_cluster().context("no --kubeconfig was given, and this is no pod of a cluster")?,
     };
     let options = AgentOptions {
         hub: if hub.contains("://") {

@@ -11,12 +11,15 @@ use tunnel::SecretKey;
 /// Reads the key at `path`, or makes one there with mode 0600.
 pub(super) fn read_or_make(path: &Path) -> anyhow::Result<Arc<SecretKey>> {
     let key = if path.exists() {
-        SecretKey::load(path).with_context(|| format!("failed to read key {}", path.display()))?
+        SecretKey::load(path)?
     } else {
         let key = SecretKey::generate().context("failed to make a key")?;
-        key.save(path)
-            .with_context(|| format!("failed to write key {}", path.display()))?;
-        key
+        match key.save(path) {
+            Ok(()) => key,
+            // Whoever else makes it at this moment, such as the hub while its key is asked for, was first.
+            Err(_) if path.exists() => SecretKey::load(path)?,
+            Err(error) => return Err(error.into()),
+        }
     };
     Ok(Arc::new(key))
 }
@@ -24,7 +27,7 @@ pub(super) fn read_or_make(path: &Path) -> anyhow::Result<Arc<SecretKey>> {
 /// Reads the key at `path`, which must exist.
 #[cfg(feature = "agent")]
 pub(super) fn read(path: &Path) -> anyhow::Result<Arc<SecretKey>> {
-    let key = SecretKey::load(path).with_context(|| format!("failed to read key {}", path.display()))?;
+    let key = SecretKey::load(path).context("failed to read the cluster's key, which `flotilla agent join` makes")?;
     Ok(Arc::new(key))
 }
 

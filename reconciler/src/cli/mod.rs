@@ -31,15 +31,18 @@ use crate::telemetry::{self, LogFormat};
 /// Wrong usage or configuration, as sysexits has it.
 const USAGE: u8 = 64;
 
+/// Part of every help in which the options of all commands stand, apart from the command's own.
+const LOGGING: &str = "Logging";
+
 /// Keep a fleet of Kubernetes clusters as a Git repository says.
 #[derive(Debug, Parser)]
 #[command(name = "flotilla", version, propagate_version = true)]
 struct Arguments {
     /// What is logged to stderr, in tracing's form: `info`, `debug`, `flotilla_reconciler::apply=debug`.
-    #[arg(long, global = true, env = "FLOTILLA_LOG", default_value = "info")]
+    #[arg(long, global = true, env = "FLOTILLA_LOG", default_value = "info", help_heading = LOGGING)]
     log: String,
     /// How log lines look.
-    #[arg(long, global = true, env = "FLOTILLA_LOG_FORMAT", value_enum, default_value_t)]
+    #[arg(long, global = true, env = "FLOTILLA_LOG_FORMAT", value_enum, default_value_t, help_heading = LOGGING)]
     log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
@@ -62,10 +65,10 @@ enum Command {
     Get(get::GetOptions),
     /// Show the fleet on one screen; the exit code is 0 when all of it is ready.
     Status(status::StatusOptions),
-    /// Run the query index (the sibling binary flotilla-pedia).
+    /// Query index over all clusters (flotilla-pedia); in this version only its --help.
     #[command(disable_help_flag = true)]
     Pedia(sibling::Sibling),
-    /// Run the edge cache (the sibling binary flotilla-edge).
+    /// Cache at the edge (flotilla-edge); in this version only its --help.
     #[command(disable_help_flag = true)]
     Edge(sibling::Sibling),
 }
@@ -87,7 +90,7 @@ pub fn main() -> ExitCode {
     match run(arguments.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", crate::fault::line(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -22,13 +22,14 @@ use crate::hub::source::Source;
 /// or an Error finding.
 #[derive(Debug, Args)]
 pub(super) struct PlanArguments {
-    /// The repository, or a clone of it.
+    /// The repository, or a clone of it. What is not committed does not count.
     #[arg(long, env = "FLOTILLA_REPOSITORY", default_value = ".")]
     repository: PathBuf,
     /// Its branch.
     #[arg(long, env = "FLOTILLA_BRANCH", default_value = "main")]
     branch: String,
-    /// The revision to compare with; without it, what the rendered ref says now.
+    /// The revision to compare with; without it, what the rendered ref says now. In a clone that is what the
+    /// last `git fetch` brought.
     #[arg(long)]
     from: Option<String>,
     /// The revision to plan.
@@ -113,7 +114,7 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
             }))
         }
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", crate::fault::line(error.as_ref()));
             Ok(ExitCode::from(2))
         }
     }

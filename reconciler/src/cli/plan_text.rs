@@ -17,6 +17,9 @@ const VALUE_CHARS_MAX: usize = 80;
 /// Prints the changes to stdout and the findings to stderr.
 pub(super) fn print(shown: &Shown) {
     super::print(&text(shown));
+    if shown.from.is_none() {
+        eprintln!("hint: no rendered ref is here to compare with; `git fetch` brings the one the hub wrote");
+    }
     for finding in &shown.findings {
         eprintln!("{}", in_sight(finding));
     }
