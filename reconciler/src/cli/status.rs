@@ -86,25 +86,24 @@ impl Shown {
         };
         let mut rows = vec![
             vec![
-                "Fleet".to_owned(),
-                ready_word(&self.fleet).to_owned(),
-                message(&self.fleet, "Ready"),
-            ],
-            vec![
                 "Source".to_owned(),
                 at("source"),
-                message(&self.fleet, "SourceVerified"),
+                // Where it stands is said already.
+                Some(message(&self.fleet, "SourceVerified"))
+                    .filter(|_| status(&self.fleet, "SourceVerified") != "True")
+                    .unwrap_or_default(),
             ],
             vec!["Rendered".to_owned(), at("rendered"), message(&self.fleet, "StateKept")],
             vec!["Released".to_owned(), released],
         ];
         if self.fleet.pointer("/status/proposed").is_some() {
             rows.insert(
-                2,
+                1,
                 vec!["Proposed".to_owned(), at("proposed"), message(&self.fleet, "Approved")],
             );
         }
-        output::columns(&rows)
+        let ready = format!("{}: {}", ready_word(&self.fleet), message(&self.fleet, "Ready"));
+        format!("Fleet      {ready}\n{}", output::columns(&rows))
     }
 
     fn clusters_part(&self) -> String {
