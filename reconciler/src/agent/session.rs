@@ -45,11 +45,13 @@ impl Dialer {
             };
             let (next, wait) = backoff.after(outcome, tunnel::backoff::random());
             backoff = next;
-            tracing::debug!(
-                wait_ms = wait.as_millis(),
-                attempt = backoff.failures(),
-                "Put off the next dial."
-            );
+            let (wait_ms, attempt) = (wait.as_millis(), backoff.failures());
+            if outcome == Outcome::Refused {
+                // Longer than anybody expects who has just pushed the cluster's file.
+                tracing::info!(wait_ms, attempt, "Put off the next dial.");
+            } else {
+                tracing::debug!(wait_ms, attempt, "Put off the next dial.");
+            }
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return,

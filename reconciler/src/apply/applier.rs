@@ -298,7 +298,12 @@ async fn sleep_until(until: Option<Instant>) {
 fn words(lease: &LeaseState) -> String {
     match lease {
         LeaseState::Asking => "the applier lease was not taken yet".to_owned(),
-        LeaseState::Waiting { holder } => format!("another applier holds the lease: {holder}"),
+        LeaseState::Waiting { holder } => {
+            format!(
+                "another applier holds this cluster's Lease {}: {holder}",
+                super::lease::NAME
+            )
+        }
         LeaseState::Trouble(trouble) => super::message::shorten(&format!("no applier lease: {trouble}")),
         LeaseState::Held { .. } => "the applier lease could not be renewed in time".to_owned(),
     }

@@ -22,7 +22,7 @@ use super::{ApplierOptions, FIELD_MANAGER};
 use crate::limits::{LEASE_DURATION, LEASE_RELEASE_TIMEOUT, LEASE_RENEW, LEASE_RETRY};
 
 /// The Lease's name, in Flotilla's own namespace.
-const NAME: &str = "flotilla-applier";
+pub(super) const NAME: &str = "flotilla-applier";
 
 /// Where the Lease stands, as this process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +108,9 @@ impl Keeper {
         match (held(&state.borrow()), &next) {
             (false, LeaseState::Held { .. }) => info!("Took the applier lease."),
             (true, LeaseState::Waiting { holder }) => warn!(peer = holder, "Lost the applier lease."),
+            (false, LeaseState::Waiting { holder }) if *state.borrow() != next => {
+                warn!(peer = holder, "Found the applier lease held by another.");
+            }
             _ => {}
         }
         state.send_if_modified(|state| {
