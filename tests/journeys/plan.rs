@@ -78,7 +78,7 @@ fn a_plan_tells_by_its_exit_code_whether_something_changes() {
             "shop/web",
             "~ on oslo",
             "~ ConfigMap shop/greeting",
-            r#"data.text: "hello" -> "hi""#,
+            r#"/data/text: "hello" -> "hi""#,
             "1 unit changes.",
         ],
     );
