@@ -1,17 +1,16 @@
 //! Who may connect: the registered clusters' keys, as the accepted revision says.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
 
-use render::Fleet;
-use tokio::sync::SetOnce;
+use render::{ClusterName, Fleet};
+use tokio::sync::watch;
 use tunnel::{KeyLookup, PublicKey};
 
 /// Cluster → the keys it may prove.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    keys: RwLock<BTreeMap<String, Vec<PublicKey>>>,
-    known: SetOnce<()>,
+    /// `None` before the first revision.
+    keys: watch::Sender<Option<BTreeMap<String, Vec<PublicKey>>>>,
 }
 
 impl Registry {
@@ -26,51 +25,93 @@ impl Registry {
             (cluster.name.to_string(), keys)
         };
         let keys = fleet.clusters.values().map(keys_of).collect();
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
-        // Only the first time is news.
-        let _known_before = self.known.set(());
+        self.keys.send_replace(Some(keys));
     }
 
     /// Waits for the first revision. An agent that is refused comes back a minute later, so nobody is
     /// judged before it is known who there is.
     pub(super) async fn known(&self) {
-        self.known.wait().await;
+        self.wait(Option::is_some).await;
+    }
+
+    /// Waits until a cluster may not prove `key` any more: its file is gone, or names the key no more.
+    pub(super) async fn revoked(&self, cluster: &ClusterName, key: &PublicKey) {
+        self.wait(|keys| !keys_of(keys.as_ref(), cluster.as_str()).contains(key))
+            .await;
+    }
+
+    async fn wait(&self, until: impl FnMut(&Option<BTreeMap<String, Vec<PublicKey>>>) -> bool) {
+        // The sender is this registry's own, so it is there as long as somebody waits.
+        let mut keys = self.keys.subscribe();
+        let _found = keys.wait_for(until).await;
     }
 }
 
 impl KeyLookup for Registry {
     fn keys_of(&self, cluster: &str) -> Vec<PublicKey> {
-        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        keys.get(cluster).cloned().unwrap_or_default()
+        keys_of(self.keys.borrow().as_ref(), cluster).to_vec()
     }
+}
+
+fn keys_of<'a>(keys: Option<&'a BTreeMap<String, Vec<PublicKey>>>, cluster: &str) -> &'a [PublicKey] {
+    keys.and_then(|keys| keys.get(cluster)).map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]
 mod tests {
-    use render::model::FleetSpec;
+    use render::load::load;
+    use render::{Previous, SourceTree};
+    use tunnel::SecretKey;
 
     use super::*;
+
+    fn key() -> PublicKey {
+        SecretKey::generate().expect("there is randomness").public()
+    }
+
+    /// A fleet whose only cluster names these keys.
+    fn fleet(keys: &[&PublicKey]) -> Fleet {
+        let keys: Vec<_> = keys.iter().map(|key| format!("'{key}'")).collect();
+        let file = format!(
+            "{{apiVersion: fleet.flotilla.dev/v1alpha1, kind: ManagedCluster, metadata: {{name: oslo}}, \
+             spec: {{publicKeys: [{}]}}}}",
+            keys.join(", ")
+        );
+        let revision = "1".repeat(40).parse().expect("forty hex digits");
+        let tree = SourceTree::from_files(revision, [("clusters/oslo.yaml".to_owned(), file.into_bytes())]);
+        load(&tree, &Previous::default()).0
+    }
+
+    /// Whether it is over without anything else having to happen.
+    async fn is_over(wait: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            biased;
+            () = wait => true,
+            () = tokio::task::yield_now() => false,
+        }
+    }
 
     #[tokio::test]
     async fn nobody_is_judged_before_the_first_revision_is_known() {
         let registry = Registry::default();
-        let first = Fleet {
-            revision: "1".repeat(40).parse().expect("forty hex digits"),
-            spec: FleetSpec::default(),
-            clusters: BTreeMap::new(),
-            units: BTreeMap::new(),
-            overrides: Vec::new(),
-            unreadable: Vec::new(),
-        };
-        let waiting = registry.known();
-        tokio::pin!(waiting);
-        tokio::select! {
-            biased;
-            () = &mut waiting => panic!("nothing is known yet"),
-            () = tokio::task::yield_now() => {}
-        }
-        registry.replace(&first);
-        registry.replace(&first);
-        waiting.await;
+        assert!(!is_over(registry.known()).await, "nothing is known yet");
+        registry.replace(&fleet(&[]));
+        registry.replace(&fleet(&[]));
+        registry.known().await;
+    }
+
+    #[tokio::test]
+    async fn a_key_is_revoked_when_its_file_names_it_no_more_or_is_gone() {
+        let (registry, old, new) = (Registry::default(), key(), key());
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        registry.replace(&fleet(&[&old, &new]));
+        assert!(!is_over(registry.revoked(&oslo, &old)).await, "both keys count");
+        registry.replace(&fleet(&[&new]));
+        assert!(is_over(registry.revoked(&oslo, &old)).await, "the old key is out");
+        assert!(!is_over(registry.revoked(&oslo, &new)).await, "the new key stays");
+        let mut empty = fleet(&[]);
+        empty.clusters.clear();
+        registry.replace(&empty);
+        assert!(is_over(registry.revoked(&oslo, &new)).await, "the cluster is out");
     }
 }

@@ -140,6 +140,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         dispatch: Arc::clone(&dispatch),
         keeper: Arc::clone(&keeper),
         hub_key: options.key.public(),
+        registry: Arc::clone(&registry),
     };
     let accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(&registry) as _).map_err(HubError::Tls)?;
     let address = options.listen;

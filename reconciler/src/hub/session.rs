@@ -13,6 +13,7 @@ use tunnel::{GoAway, GoAwayReason, IncomingOpen, OpenCode, OpenError, PublicKey,
 use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
+use super::registry::Registry;
 use crate::wire::{Deliver, DeliverReply, Envelope, FramingError, Held, Report, read_message, write_message};
 
 /// How long an agent may take to accept a deliver stream, and to say what it holds before it is told.
@@ -33,6 +34,8 @@ pub(super) struct Sessions {
     pub(super) keeper: Arc<Keeper>,
     /// The hub's own key, as agents pin it.
     pub(super) hub_key: PublicKey,
+    /// Who may be connected.
+    pub(super) registry: Arc<Registry>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -75,17 +78,20 @@ impl Sessions {
                 self.opened(&cluster, open, &said).await;
             }
         };
-        let reason = tokio::select! {
+        let (away, reason) = tokio::select! {
             biased;
-            () = ended.cancelled() => "ended by the hub".to_owned(),
-            reason = session.closed() => reason.to_string(),
-            ended = Box::pin(deliver) => match ended {
+            () = self.registry.revoked(&cluster, &peer.key) => {
+                (GoAwayReason::Revoked, "the cluster's file is gone or names this key no more".to_owned())
+            }
+            () = ended.cancelled() => why_ended(shutdown),
+            reason = session.closed() => (GoAwayReason::Shutdown, reason.to_string()),
+            ended = Box::pin(deliver) => (GoAwayReason::Shutdown, match ended {
                 Ok(()) => "the agent closed its deliver stream".to_owned(),
                 Err(error) => chain(&error),
-            },
-            () = Box::pin(listen) => "the tunnel closed".to_owned(),
+            }),
+            () = Box::pin(listen) => (GoAwayReason::Shutdown, "the tunnel closed".to_owned()),
         };
-        session.close(GoAway::new(GoAwayReason::Shutdown, "session ended"));
+        session.close(GoAway::new(away, "session ended"));
         self.dispatch.end(&cluster, epoch);
         tracing::info!(cluster = %cluster, epoch, reason, "Agent disconnected.");
         let _sent = self.events.send(Event::Disconnected { cluster, epoch }).await;
@@ -205,6 +211,16 @@ impl Sessions {
                 .await;
         }
         Ok(())
+    }
+}
+
+/// What ended a session from the hub's side. Two agents with one identity would take it from each other every
+/// other second, unless the older one is told that it was replaced.
+fn why_ended(shutdown: &CancellationToken) -> (GoAwayReason, String) {
+    if shutdown.is_cancelled() {
+        (GoAwayReason::Shutdown, "the hub is ending".to_owned())
+    } else {
+        (GoAwayReason::Replaced, "a newer session took its place".to_owned())
     }
 }
 
