@@ -14,11 +14,10 @@ fn a_cluster_is_registered_and_removed_by_commit() {
         &[("feeds/web/greeting.yaml", &config_map("shop", "greeting", "hi"))],
     );
     fleet.until_text(&["amsterdam", "bogota"], GREETING, "hi");
-    // It dials again, and is not known any more.
     let agent = fleet.agent("colombo");
-    eventually(LIMIT, "the agent is refused", || {
+    eventually(LIMIT, "the agent is told that it is known no more", || {
         let log = agent.log();
-        log.contains("Could not connect to hub.").then_some(()).ok_or(log)
+        log.to_lowercase().contains("revoked").then_some(()).ok_or(log)
     });
     // Further pushes do not reach it, and what it had stays.
     fleet.push(
@@ -55,11 +54,35 @@ fn a_cluster_with_another_key_than_its_file_is_told_nothing() {
             ("feeds/web/greeting.yaml", &config_map("default", "greeting", "hello")),
         ],
     );
-    fleet.start_hub(&[]);
+    // The one that is never heard is not waited for.
+    fleet.start_hub(&["--recovery-grace-seconds", "1"]);
     pool::NAMES.iter().for_each(|name| fleet.start_agent(name));
     fleet.until_text(&["amsterdam", "bogota"], ("default", "greeting"), "hello");
     fleet.until_hub_logged("Refused an agent.");
     assert_eq!(fleet.text("colombo", ("default", "greeting")), None);
+}
+
+#[test]
+fn a_key_that_a_commit_takes_away_ends_its_tunnel() {
+    let fleet = Fleet::start_in_use();
+    let stranger = fleet.join("stranger").replace("stranger", "colombo");
+    fleet.push(
+        "Take the key away",
+        &[
+            ("clusters/colombo.yaml", &stranger),
+            ("feeds/web/greeting.yaml", &config_map("shop", "greeting", "hi")),
+        ],
+    );
+    fleet.until_text(&["amsterdam", "bogota"], GREETING, "hi");
+    fleet.until_hub_logged("names this key no more");
+    fleet.push(
+        "Say more",
+        &[("feeds/web/greeting.yaml", &config_map("shop", "greeting", "welcome"))],
+    );
+    fleet.until_text(&["amsterdam", "bogota"], GREETING, "welcome");
+    let left = fleet.text("colombo", GREETING);
+    assert_ne!(left.as_deref(), Some("welcome"), "who lost its key is told nothing");
+    assert!(left.is_some(), "and keeps what it has");
 }
 
 /// An object whose generation counts how often it was changed.

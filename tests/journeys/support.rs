@@ -142,8 +142,9 @@ impl Fleet {
         self.hub = None;
     }
 
-    /// Starts the agent of a shared cluster.
+    /// Starts the agent of a shared cluster; one that runs is ended first.
     pub(super) fn start_agent(&mut self, cluster: &str) {
+        self.kill_agent(cluster);
         let (hub, key, journal) = (address(self.hub_port), self.agent_key(cluster), self.journal(cluster));
         let kubeconfig = self.cluster(cluster).kubeconfig().display().to_string();
         let agent = Flotilla::agent(&[
