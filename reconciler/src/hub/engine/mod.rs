@@ -72,6 +72,8 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::WriteRefused => {
             state.end_write();
             state.rendering = None;
+            // What was planned is written nowhere. Nobody may have moved a ref: the disk may have been full.
+            state.planned = None;
             return vec![Effect::LookAtState];
         }
         Event::AdoptionFailed { commit, message } => {

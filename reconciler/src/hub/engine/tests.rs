@@ -81,6 +81,8 @@ struct World {
     disconnected: Vec<ClusterName>,
     proposal: Option<Published>,
     gate: Approval,
+    /// Nothing can be written.
+    full: bool,
     plans: usize,
     commits: u32,
 }
@@ -97,6 +99,7 @@ impl World {
             disconnected: Vec::new(),
             proposal: None,
             gate: Approval::None,
+            full: false,
             plans: 0,
             commits: 0,
         }
@@ -198,6 +201,7 @@ impl World {
     fn write(&mut self, write: Write) -> Event {
         let at = |commit: &Option<StateCommit>| commit.as_ref().map(|commit| commit.commit.clone());
         match write {
+            _ if self.full => Event::WriteRefused,
             Write::Rendered { parent, next, .. } if parent == at(&self.rendered) => {
                 let commit = self.commit(next, self.rendered.clone());
                 self.rendered = Some(commit.clone());
@@ -443,6 +447,28 @@ fn a_rewritten_history_is_held_until_it_is_accepted() {
     world.see('9', Relation::RewriteAccepted);
     assert_eq!(world.reason("SourceVerified"), "Read");
     assert!(world.commits > commits);
+}
+
+#[test]
+fn a_decision_that_could_not_be_written_is_written_when_it_can_be() {
+    for gate in [Approval::None, Approval::Required] {
+        let mut world = settled();
+        world.gate = gate;
+        world.full = true;
+        world.push('2', &["a", "b"], "newer");
+        world.look();
+        assert_eq!(
+            (world.commits, world.proposal.is_some()),
+            (2, false),
+            "nothing came of it"
+        );
+        world.full = false;
+        world.look();
+        assert!(
+            world.commits == 4 || world.proposal.is_some(),
+            "it came without another push"
+        );
+    }
 }
 
 #[test]
