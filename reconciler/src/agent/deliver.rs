@@ -15,11 +15,19 @@ use crate::wire::{
 
 /// What the agent holds, shared by the sessions that follow one another.
 pub(super) struct Holdings {
-    intake: Mutex<Intake>,
+    taken: Mutex<Taken>,
     journal: Journal,
     hub_keys: Vec<tunnel::PublicKey>,
     desired: watch::Sender<Option<Arc<Desired>>>,
     refused: watch::Sender<Option<(u64, Refusal)>>,
+}
+
+/// What was taken, and whether the applier was told of all of it.
+struct Taken {
+    intake: Intake,
+    /// An envelope waits for its contents: one pass with all of them is better than one without them and
+    /// another with them. Where one does not come, the others are not kept waiting for it.
+    waits: bool,
 }
 
 impl Holdings {
@@ -28,7 +36,7 @@ impl Holdings {
         let desired = watch::Sender::new(intake.desired().map(Arc::new));
         let refused = watch::Sender::new(None);
         Self {
-            intake: Mutex::new(intake),
+            taken: Mutex::new(Taken { intake, waits: false }),
             journal,
             hub_keys,
             desired,
@@ -51,8 +59,8 @@ impl Holdings {
     async fn take(&self, envelope: &Envelope) -> Result<Accepted, Refusal> {
         let verify = |bytes: &[u8], signature: &[u8]| self.hub_keys.iter().any(|key| key.verifies(bytes, signature));
         let sequence = envelope.sequence;
-        let mut intake = self.intake.lock().await;
-        let accepted = intake.envelope(envelope, verify);
+        let mut taken = self.taken.lock().await;
+        let accepted = taken.intake.envelope(envelope, verify);
         match &accepted {
             Err(refusal) => {
                 tracing::warn!(sequence, error = %refusal, "Refused envelope.");
@@ -62,58 +70,67 @@ impl Holdings {
             Ok(Accepted::New) => {
                 tracing::info!(sequence, units = envelope.units.len(), "Took envelope.");
                 self.refused.send_replace(None);
-                // Applied while it is journalled: a crash in between costs a repeated delivery, no more.
-                self.publish(&intake);
+                taken.waits = true;
+                if taken.intake.missing().is_empty() {
+                    // Applied while it is journalled: a crash in between costs a repeated delivery, no more.
+                    self.publish(&mut taken);
+                }
             }
         }
         accepted
     }
 
     async fn missing(&self) -> Vec<Digest> {
-        self.intake.lock().await.missing()
+        self.taken.lock().await.intake.missing()
     }
 
     async fn record(&self, envelope: &Envelope) -> Result<(), JournalError> {
         let held = envelope.held();
         self.journalled(move |journal| journal.write_held(&held)).await?;
-        let mut intake = self.intake.lock().await;
-        self.tidy(&mut intake).await;
-        Ok(())
+        self.tidy(&mut self.taken.lock().await.intake).await
     }
 
     async fn content(&self, digest: Digest, bytes: Vec<u8>) -> Result<(), JournalError> {
-        let mut intake = self.intake.lock().await;
-        if !intake.missing().contains(&digest) {
+        let mut taken = self.taken.lock().await;
+        if !taken.intake.missing().contains(&digest) {
             return Ok(());
         }
-        if let Err(error) = intake.content(digest, &bytes) {
+        if let Err(error) = taken.intake.content(digest, &bytes) {
             tracing::warn!(%digest, error = &error as &dyn std::error::Error, "Refused content.");
+            self.publish(&mut taken);
             return Ok(());
         }
-        if intake.missing().is_empty() {
+        if taken.intake.missing().is_empty() {
             tracing::debug!("Took last content.");
-            self.publish(&intake);
+            self.publish(&mut taken);
         }
         self.journalled(move |journal| journal.write_content(digest, &bytes))
             .await?;
-        self.tidy(&mut intake).await;
-        Ok(())
+        self.tidy(&mut taken.intake).await
     }
 
-    fn publish(&self, intake: &Intake) {
-        self.desired.send_replace(intake.desired().map(Arc::new));
+    /// Tells the applier of what is here, when an envelope waits for contents that will not come.
+    async fn wait_no_longer(&self) {
+        self.publish(&mut *self.taken.lock().await);
     }
 
-    async fn tidy(&self, intake: &mut Intake) {
-        let unwanted = intake.drop_unwanted();
-        if !unwanted.is_empty() {
-            let removed = self.journalled(move |journal| {
-                journal.remove_contents(&unwanted);
-                Ok(())
-            });
-            // Leftovers cost disk, nothing else, and are told of where they are found.
-            drop(removed.await);
+    fn publish(&self, taken: &mut Taken) {
+        if std::mem::take(&mut taken.waits) {
+            self.desired.send_replace(taken.intake.desired().map(Arc::new));
         }
+    }
+
+    /// Once nothing is missing: makes the new contents last, and drops those that nothing names any more.
+    async fn tidy(&self, intake: &mut Intake) -> Result<(), JournalError> {
+        if !intake.missing().is_empty() {
+            return Ok(());
+        }
+        let unwanted = intake.drop_unwanted();
+        self.journalled(move |journal| {
+            journal.remove_contents(&unwanted);
+            journal.sync_contents()
+        })
+        .await
     }
 
     async fn journalled(
@@ -137,8 +154,17 @@ pub(super) enum DeliverError {
     Journal(#[source] JournalError),
 }
 
-/// Serves one deliver stream to its end.
+/// Serves one deliver stream to its end. Contents that did not come before it do not come any more.
 pub(super) async fn serve<S>(holdings: &Holdings, stream: S) -> Result<(), DeliverError>
+where
+    S: AsyncRead + AsyncWrite,
+{
+    let served = converse(holdings, stream).await;
+    holdings.wait_no_longer().await;
+    served
+}
+
+async fn converse<S>(holdings: &Holdings, stream: S) -> Result<(), DeliverError>
 where
     S: AsyncRead + AsyncWrite,
 {
@@ -154,6 +180,7 @@ where
             }
             Deliver::Missing { digest, message } => {
                 tracing::warn!(%digest, message, "Hub could not send a content.");
+                holdings.wait_no_longer().await;
             }
         }
     }

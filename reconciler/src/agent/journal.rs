@@ -139,12 +139,19 @@ impl Journal {
             path: path.clone(),
             source,
         })?;
-        write_file(&path, &bytes)
+        write_file(&path, &bytes)?;
+        sync_folder(&self.folder)
     }
 
     /// Records a content's bytes.
     pub fn write_content(&self, digest: Digest, bytes: &[u8]) -> Result<(), JournalError> {
         write_file(&self.content_path(digest), bytes)
+    }
+
+    /// Makes the contents that were written last over a loss of power. Once for all of a delivery: a content
+    /// that did not last is asked for again.
+    pub fn sync_contents(&self) -> Result<(), JournalError> {
+        sync_folder(&self.folder.join(CONTENTS_FOLDER))
     }
 
     /// Removes contents that nothing names any more.
@@ -202,10 +209,15 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
     let mut file = fs::File::create(&beside).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.sync_data().map_err(failed)?;
-    fs::rename(&beside, path).map_err(failed)?;
-    // The move itself lasts only once its folder is on disk.
-    let folder = path.parent().unwrap_or(path);
-    fs::File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(failed)
+    fs::rename(&beside, path).map_err(failed)
+}
+
+/// A file's move into a folder lasts only once the folder is on disk.
+fn sync_folder(folder: &Path) -> Result<(), JournalError> {
+    let failed = |source| JournalError::Write {
+        path: folder.to_owned(),
+        source,
+    };
+    let opened = fs::File::open(folder).map_err(failed)?;
+    opened.sync_all().map_err(failed)
 }
