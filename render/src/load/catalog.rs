@@ -76,6 +76,11 @@ impl<'a> Catalog<'a> {
         self.ignored.leaves_out(path)
     }
 
+    /// Folders whose rules of what is left out cannot be read.
+    pub(super) fn unread_rules(&self) -> &[String] {
+        self.ignored.unread()
+    }
+
     /// The folder of the Helm chart of which this file is a template; templates are no manifests.
     pub(super) fn chart_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         let mut chart = |(at, _): (usize, &str)| {

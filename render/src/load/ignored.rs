@@ -13,12 +13,14 @@ const NAME: &str = ".flotillaignore";
 pub(super) struct IgnoreRules {
     /// By folder (empty for the root, else ending with a slash), the deepest first.
     folders: Vec<(String, Gitignore)>,
+    /// Folders whose rules cannot be read, and so may leave out anything in them.
+    unread: Vec<String>,
 }
 
 impl IgnoreRules {
     pub(super) fn read(tree: &SourceTree) -> (Self, Vec<Finding>) {
         let mut findings = Vec::new();
-        let mut folders = Vec::new();
+        let (mut folders, mut unread) = (Vec::new(), Vec::new());
         for (path, entry) in &tree.files {
             let Some(folder) = path
                 .strip_suffix(NAME)
@@ -26,13 +28,25 @@ impl IgnoreRules {
             else {
                 continue;
             };
-            if let SourceEntry::File(file) = entry {
-                let text = String::from_utf8_lossy(&file.bytes);
-                folders.push((folder.to_owned(), rules(path, &text, &mut findings)));
+            let text = match entry {
+                SourceEntry::File(file) => std::str::from_utf8(&file.bytes).ok(),
+                _ => None,
+            };
+            match text {
+                Some(text) => folders.push((folder.to_owned(), rules(path, text, &mut findings))),
+                None => {
+                    findings.push(unreadable(path));
+                    unread.push(folder.to_owned());
+                }
             }
         }
         folders.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
-        (Self { folders }, findings)
+        (Self { folders, unread }, findings)
+    }
+
+    /// Folders whose rules cannot be read: empty for the root, else ending with a slash.
+    pub(super) fn unread(&self) -> &[String] {
+        &self.unread
     }
 
     /// Whether a file is left out. The rules of the nearest folder that say anything decide.
@@ -49,6 +63,13 @@ impl IgnoreRules {
         }
         false
     }
+}
+
+fn unreadable(path: &str) -> Finding {
+    let message = "these rules cannot be read, and units that select files here keep what they have";
+    Finding::error("IgnoreRulesUnreadable", message)
+        .at(path, 0)
+        .hint("make it an ordinary file of UTF-8 text")
 }
 
 fn rules(path: &str, text: &str, findings: &mut Vec<Finding>) -> Gitignore {

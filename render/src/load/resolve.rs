@@ -182,6 +182,7 @@ impl Selecting<'_> {
     }
 
     fn selector(&mut self, selector: &LabelSelector, kind: &str, api_version: &str, namespace: &str) {
+        self.hold_for_unread_rules(|_| true);
         self.hold_for_unknown(|_| true);
         let index = self.context.index;
         let fits = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
@@ -211,8 +212,23 @@ impl Selecting<'_> {
         }
     }
 
+    /// Without the rules of a folder nobody knows which of its files the feed should have.
+    fn hold_for_unread_rules(&mut self, could_select: impl Fn(&str) -> bool) {
+        let catalog = self.context.catalog;
+        for folder in catalog.unread_rules().iter().filter(|folder| could_select(folder)) {
+            let message = format!("{folder}.flotillaignore cannot be read, and the feed selects files of its folder");
+            self.error(
+                "FeedUnreadable",
+                message,
+                format!("correct or remove {folder}.flotillaignore"),
+            );
+        }
+    }
+
     fn path(&mut self, path: &str, selection: &Selection) {
         let before = self.objects.len() + self.errors.len();
+        let tree = self.context.catalog.tree;
+        self.hold_for_unread_rules(|folder| paths(tree, selection).any(|(path, _)| path.starts_with(folder)));
         self.hold_for_unknown(|unknown| selection.matches(unknown));
         let mut found = false;
         let catalog = self.context.catalog;

@@ -284,6 +284,32 @@ fn templates_of_a_chart_are_no_manifests() {
 }
 
 #[test]
+fn rules_that_cannot_be_read_hold_the_units_of_their_folder() {
+    let of = |name: &str, path: &str| {
+        subscription(&format!("[{{path: '{path}'}}]"))
+            .replace("name: app, namespace: team", &format!("name: {name}, namespace: team"))
+    };
+    let (held, free) = (of("held", "a/**"), of("free", "b/**"));
+    let (x, y) = (config_map("one"), config_map("two"));
+    let files = [
+        ("s1.yaml", held.as_str()),
+        ("s2.yaml", &free),
+        ("a/x.yaml", &x),
+        ("b/y.yaml", &y),
+    ];
+    let mut tree = tree(&files);
+    tree.files
+        .insert("a/.flotillaignore".into(), SourceEntry::Symlink("../rules".into()));
+    let (fleet, findings) = load(&tree, &Previous::default());
+    let blocked: Vec<bool> = fleet.units.values().map(|unit| !unit.blocked.is_empty()).collect();
+    assert_eq!(blocked, [false, true], "free, held: {findings:#?}");
+    assert!(
+        findings.iter().any(|finding| finding.reason == "IgnoreRulesUnreadable"),
+        "{findings:#?}"
+    );
+}
+
+#[test]
 fn ignore_files_leave_out_as_git_does() {
     let (a, b) = (config_map("a"), config_map("b"));
     let files = [
