@@ -63,7 +63,7 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// A file is not what it should be. It is left as it is, for a person to look at.
-    #[error("{path} is damaged")]
+    #[error("{path} is damaged; remove the journal, and the agent asks its hub again")]
     Damaged {
         /// Which.
         path: PathBuf,
