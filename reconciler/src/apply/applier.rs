@@ -28,7 +28,7 @@ pub struct ApplierOptions {
     /// Its identity in the lease. Two processes with one identity are taken for one: it must differ
     /// between processes, or whoever starts them must see to it that only one runs.
     pub holder: String,
-    /// The namespace of lease and inventory; default [`NAMESPACE`]. Another one makes another
+    /// The namespace of lease and inventory; default `flotilla-system`. Another one makes another
     /// applier, which knows nothing of the first.
     pub namespace: String,
     /// How long unchanged objects rest before they are compared again. Shorter finds changes by hand

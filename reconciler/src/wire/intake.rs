@@ -35,7 +35,7 @@ impl Intake {
         self.held.as_ref()
     }
 
-    /// Takes an envelope when it is believed. `verify` is [`accept`]'s.
+    /// Takes an envelope when it is believed. `verify` is [`accept()`]'s.
     pub fn envelope(
         &mut self,
         envelope: &Envelope,
