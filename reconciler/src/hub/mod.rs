@@ -11,7 +11,9 @@ pub mod engine;
 mod gateway;
 pub mod git;
 mod keeper;
+mod look;
 pub mod observe;
+mod options;
 mod planner;
 pub mod publish;
 mod registry;
@@ -21,6 +23,7 @@ pub mod serve;
 mod session;
 pub mod source;
 
+pub use options::{HubError, HubOptions, OnRewrite};
 pub use planner::load_revision;
-pub use run::{HubError, HubOptions, OnRewrite, SharedState, run};
+pub use run::{SharedState, run};
 pub use serve::Listen;

@@ -1,7 +1,5 @@
 //! Puts a hub together: looks, events, effects. What is decided is `engine`'s.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,15 +13,17 @@ use tunnel::{AcceptOptions, SecretKey};
 
 use super::clusters::Clusters;
 use super::dispatch::Dispatch;
-use super::engine::{Effect, Event, Head, Relation, State, StateCommit, step};
+use super::engine::{Effect, Event, State, StateCommit, step};
 use super::keeper::{Keeper, chain};
+use super::look::look;
+use super::options::{HubError, HubOptions, OnRewrite};
 use super::planner::Planner;
-use super::publish::{Author, StateError, StateRefs, StateRepository};
+use super::publish::{Author, StateRepository};
 use super::registry::Registry;
-use super::serve::{self, Listen, ServeError};
+use super::serve;
 use super::session::Sessions;
-use super::source::{RefWatch, Source, SourceError};
-use super::{gateway, git, repository};
+use super::source::{RefWatch, Source};
+use super::{gateway, git};
 use crate::limits::RELEASES_PER_HOUSEKEEPING;
 use crate::telemetry::elapsed_ms;
 use crate::wire::Envelope;
@@ -34,76 +34,6 @@ const EVENTS_MAX: usize = 1_024;
 
 /// How long a refused write rests before its refs are looked at again.
 const WRITE_RETRY: Duration = Duration::from_millis(500);
-
-/// What happens to a source whose history was rewritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum OnRewrite {
-    /// It is held until a commit accepts it.
-    #[default]
-    Hold,
-    /// It is followed.
-    Follow,
-}
-
-/// How a hub runs.
-pub struct HubOptions {
-    /// The repository that people push to.
-    pub source: PathBuf,
-    /// Its branch.
-    pub branch: String,
-    /// The repository of `rendered` and `released`; the source's own by default.
-    pub state: Option<PathBuf>,
-    /// Names of the refs that the hub writes.
-    pub refs: StateRefs,
-    /// What happens to a rewritten history.
-    pub on_rewrite: OnRewrite,
-    /// Begin a new lineage where `released` is missing, without asking what clusters hold.
-    pub new_lineage: bool,
-    /// How long clusters may take to say what they hold, when `released` is missing.
-    pub recovery_grace: Duration,
-    /// How often refs are looked at without an event.
-    pub poll: Duration,
-    /// Where agents dial.
-    pub listen: SocketAddr,
-    /// Where the read-only API answers.
-    pub api: Listen,
-    /// The hub's key.
-    pub key: Arc<SecretKey>,
-    /// The kubeconfig with the contexts of clusters without an agent.
-    pub kubeconfig: Option<PathBuf>,
-}
-
-/// Why a hub could not start, or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum HubError {
-    /// The source could not be opened.
-    #[error("failed to open the source")]
-    Source(#[source] SourceError),
-    /// The state repository could not be opened.
-    #[error("failed to open the state repository")]
-    State(#[source] StateError),
-    /// The address for agents could not be used.
-    #[error("failed to listen on {address}")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// TLS could not be set up from the hub's key.
-    #[error("failed to set up TLS")]
-    Tls(#[source] tunnel::TlsError),
-    /// The API could not be served.
-    #[error("failed to serve the API")]
-    Serve(#[source] ServeError),
-    /// A part of the hub ended by itself.
-    #[error("{part} ended unexpectedly")]
-    Ended {
-        /// Which.
-        part: &'static str,
-    },
-}
 
 /// The hub's state, as others may read it.
 pub type SharedState = Arc<RwLock<State>>;
@@ -427,42 +357,6 @@ async fn next_look(
     match looks {
         Some(looks) => looks.changed().await,
         None => std::future::pending().await,
-    }
-}
-
-fn look(source: &Source, accepted: Option<&render::Revision>, on_rewrite: OnRewrite) -> Head {
-    let started = Instant::now();
-    let head = || {
-        let revision = source.head()?.revision;
-        if accepted != Some(&revision) {
-            tracing::debug!(%revision, elapsed_ms = elapsed_ms(started), "Saw revision.");
-        }
-        let relation = match accepted {
-            None => Relation::Follows,
-            Some(accepted) => relation(source, accepted, &revision, on_rewrite)?,
-        };
-        Ok(Head::At { revision, relation })
-    };
-    head().unwrap_or_else(|error: SourceError| match error {
-        SourceError::BranchMissing { branch, .. } => Head::BranchMissing { branch },
-        error => Head::Unreadable { message: chain(&error) },
-    })
-}
-
-fn relation(
-    source: &Source,
-    accepted: &render::Revision,
-    head: &render::Revision,
-    on_rewrite: OnRewrite,
-) -> Result<Relation, SourceError> {
-    match source.relation(accepted, head)? {
-        repository::Relation::Same | repository::Relation::Descendant => Ok(Relation::Follows),
-        repository::Relation::Rewritten
-            if on_rewrite == OnRewrite::Follow || source.accept_rewrite(head, accepted)? =>
-        {
-            Ok(Relation::RewriteAccepted)
-        }
-        repository::Relation::Rewritten => Ok(Relation::Rewritten),
     }
 }
 

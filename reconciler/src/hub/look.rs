@@ -1,0 +1,48 @@
+//! One look at the source branch: where it stands, and how that is to what was accepted. Blocks.
+
+use render::Revision;
+use tokio::time::Instant;
+
+use super::engine::{Head, Relation};
+use super::keeper::chain;
+use super::options::OnRewrite;
+use super::repository;
+use super::source::{Source, SourceError};
+use crate::telemetry::elapsed_ms;
+
+/// Looks. What cannot be read is said so, and is never taken for an empty branch.
+pub(super) fn look(source: &Source, accepted: Option<&Revision>, on_rewrite: OnRewrite) -> Head {
+    let started = Instant::now();
+    let head = || {
+        let revision = source.head()?.revision;
+        if accepted != Some(&revision) {
+            tracing::debug!(%revision, elapsed_ms = elapsed_ms(started), "Saw revision.");
+        }
+        let relation = match accepted {
+            None => Relation::Follows,
+            Some(accepted) => relation(source, accepted, &revision, on_rewrite)?,
+        };
+        Ok(Head::At { revision, relation })
+    };
+    head().unwrap_or_else(|error: SourceError| match error {
+        SourceError::BranchMissing { branch, .. } => Head::BranchMissing { branch },
+        error => Head::Unreadable { message: chain(&error) },
+    })
+}
+
+fn relation(
+    source: &Source,
+    accepted: &Revision,
+    head: &Revision,
+    on_rewrite: OnRewrite,
+) -> Result<Relation, SourceError> {
+    match source.relation(accepted, head)? {
+        repository::Relation::Same | repository::Relation::Descendant => Ok(Relation::Follows),
+        repository::Relation::Rewritten
+            if on_rewrite == OnRewrite::Follow || source.accept_rewrite(head, accepted)? =>
+        {
+            Ok(Relation::RewriteAccepted)
+        }
+        repository::Relation::Rewritten => Ok(Relation::Rewritten),
+    }
+}

@@ -1,0 +1,82 @@
+//! How a hub runs, as its command line says, and why it could not.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tunnel::SecretKey;
+
+use super::publish::{StateError, StateRefs};
+use super::serve::{Listen, ServeError};
+use super::source::SourceError;
+
+/// What happens to a source whose history was rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum OnRewrite {
+    /// It is held until a commit accepts it.
+    #[default]
+    Hold,
+    /// It is followed.
+    Follow,
+}
+
+/// How a hub runs.
+pub struct HubOptions {
+    /// The repository that people push to.
+    pub source: PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// The repository of `rendered` and `released`; the source's own by default.
+    pub state: Option<PathBuf>,
+    /// Names of the refs that the hub writes.
+    pub refs: StateRefs,
+    /// What happens to a rewritten history.
+    pub on_rewrite: OnRewrite,
+    /// Begin a new lineage where `released` is missing, without asking what clusters hold.
+    pub new_lineage: bool,
+    /// How long clusters may take to say what they hold, when `released` is missing.
+    pub recovery_grace: Duration,
+    /// How often refs are looked at without an event.
+    pub poll: Duration,
+    /// Where agents dial.
+    pub listen: SocketAddr,
+    /// Where the read-only API answers.
+    pub api: Listen,
+    /// The hub's key.
+    pub key: Arc<SecretKey>,
+    /// The kubeconfig with the contexts of clusters without an agent.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// Why a hub could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// The source could not be opened.
+    #[error("failed to open the source")]
+    Source(#[source] SourceError),
+    /// The state repository could not be opened.
+    #[error("failed to open the state repository")]
+    State(#[source] StateError),
+    /// The address for agents could not be used.
+    #[error("failed to listen on {address}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// TLS could not be set up from the hub's key.
+    #[error("failed to set up TLS")]
+    Tls(#[source] tunnel::TlsError),
+    /// The API could not be served.
+    #[error("failed to serve the API")]
+    Serve(#[source] ServeError),
+    /// A part of the hub ended by itself.
+    #[error("{part} ended unexpectedly")]
+    Ended {
+        /// Which.
+        part: &'static str,
+    },
+}
