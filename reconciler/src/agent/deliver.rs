@@ -25,7 +25,7 @@ pub(super) struct Holdings {
 /// What was taken, and whether the applier was told of all of it.
 struct Taken {
     intake: Intake,
-    /// An envelope waits for its contents: one pass with all of them is better than one without them and
+    /// Something new waits for the rest of the contents: one pass with all of them is better than one without them and
     /// another with them. Where one does not come, the others are not kept waiting for it.
     waits: bool,
 }
@@ -100,6 +100,8 @@ impl Holdings {
             self.publish(&mut taken);
             return Ok(());
         }
+        // Also where the applier was told already, since another content did not come as it should.
+        taken.waits = true;
         if taken.intake.missing().is_empty() {
             tracing::debug!("Took last content.");
             self.publish(&mut taken);

@@ -192,6 +192,12 @@ async fn a_content_that_is_not_its_digest_is_refused() {
     .await;
     let desired = holdings.desired().borrow().clone().expect("the envelope was taken");
     assert!(desired.units.is_empty(), "its unit waits for the true content");
+    let again = Deliver::Envelope {
+        envelope: envelope(7, &one),
+    };
+    converse(&holdings, vec![again, Deliver::content(&one)]).await;
+    let desired = holdings.desired().borrow().clone().expect("the envelope was taken");
+    assert_eq!(desired.units.len(), 1, "and has it when that comes");
 }
 
 #[tokio::test]
