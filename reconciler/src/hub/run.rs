@@ -52,6 +52,7 @@ struct Hub {
     panicked: CancellationToken,
     look_at_source: Arc<Notify>,
     look_at_state: Arc<Notify>,
+    look_now: Arc<Notify>,
     key: Arc<SecretKey>,
 }
 
@@ -95,6 +96,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         panicked: CancellationToken::new(),
         look_at_source: Arc::default(),
         look_at_state: Arc::default(),
+        look_now: Arc::default(),
         key: Arc::clone(&options.key),
     };
     let stop = shutdown.child_token();
@@ -108,7 +110,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
             }
         }
     };
-    let api = serve::run(api, state, stop.clone());
+    let api = serve::run(api, state, Arc::clone(&hub.look_now), stop.clone());
     let ended = |part| Err(HubError::Ended { part });
     tokio::select! {
         biased;
@@ -190,6 +192,10 @@ impl Hub {
                     Ok(()) => self.look_at_state.notify_one(),
                     Err(_) => break,
                 },
+                () = self.look_now.notified() => {
+                    self.look_at_source.notify_one();
+                    self.look_at_state.notify_one();
+                }
                 () = &mut grace, if in_grace => {
                     in_grace = false;
                     self.hear(Event::GraceOver);

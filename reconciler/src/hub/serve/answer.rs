@@ -62,6 +62,11 @@ impl Refused {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
     }
 
+    /// A body that is larger than anybody needs.
+    pub(super) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
     /// The hub is not ready to say.
     pub(super) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)

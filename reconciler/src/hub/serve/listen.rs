@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -194,10 +194,15 @@ async fn remove_stale(path: &Path) -> Result<(), ServeError> {
     }
 }
 
-/// Serves until shutdown.
-pub async fn run(bound: Bound, state: SharedState, shutdown: CancellationToken) -> Result<(), ServeError> {
+/// Serves until shutdown. `look_now` is told when somebody asks the hub to look at its repositories.
+pub async fn run(
+    bound: Bound,
+    state: SharedState,
+    look_now: Arc<Notify>,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
     let local_names = matches!(bound.0, Listener::Tcp(_));
-    let context = Context::new(Arc::new(Store::new(state)), local_names, shutdown.clone());
+    let context = Context::new(Arc::new(Store::new(state)), local_names, shutdown.clone()).looking(look_now);
     let router = router(context);
     if let Ok(listen) = bound.listen() {
         tracing::info!(address = %listen, "Serving the read-only API.");

@@ -2,7 +2,7 @@
 //!
 //! In: requests of `kubectl`, `flotilla get` and scrapers. Out: discovery, lists, tables and watches of
 //! our own kinds, health and metrics, all made from [`super::observe`] when somebody asks. No verb
-//! writes: the fleet is changed by `git push`. Objects have no creation time, and conditions no transition
+//! writes: the fleet is changed by `git push`, and `POST /reconcile` only asks the hub to look at once. Objects have no creation time, and conditions no transition
 //! time, since the hub stores nothing that it observes. Callers from outside, their identity and their
 //! rights are deliberately not here; so are other clusters' objects.
 
@@ -14,6 +14,7 @@ mod listen;
 mod metrics;
 mod object;
 mod query;
+mod reconcile;
 mod resource;
 mod router;
 mod shelf;

@@ -9,10 +9,10 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use http::{HeaderMap, Method, Uri, header};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{Form, form};
@@ -22,7 +22,7 @@ use super::resource::{GROUP, Resource, VERSION};
 use super::store::Store;
 use super::table::Shape;
 use super::watch::Watch;
-use super::{discovery, metrics};
+use super::{discovery, metrics, reconcile};
 
 /// Watches at once: pedia, a few people and their scripts. Each costs a connection and a list of pointers.
 const WATCHES_MAX: usize = 64;
@@ -38,6 +38,8 @@ pub(super) struct Context {
     shutdown: CancellationToken,
     /// Whether callers must have come under a name of this machine.
     local_names: bool,
+    /// Asks the hub to look at its repositories.
+    pub(super) look_now: Arc<Notify>,
 }
 
 impl Context {
@@ -48,7 +50,13 @@ impl Context {
             watches: Arc::new(Semaphore::new(WATCHES_MAX)),
             shutdown,
             local_names,
+            look_now: Arc::default(),
         }
+    }
+
+    /// The same, with a hub that looks when it is asked to.
+    pub(super) fn looking(self, look_now: Arc<Notify>) -> Self {
+        Self { look_now, ..self }
     }
 }
 
@@ -61,6 +69,7 @@ pub(super) fn router(context: Context) -> Router {
         .route("/livez", get(healthy))
         .route("/readyz", get(ready))
         .route("/metrics", get(scrape))
+        .route(reconcile::PATH, post(reconcile::reconcile))
         .route("/version", get(async || json_answer(&discovery::version())))
         .route(
             "/api",
@@ -89,13 +98,15 @@ pub(super) fn router(context: Context) -> Router {
         .with_state(context)
 }
 
-/// What holds for every request: it reads, it came under a name of this machine, and it has an end.
+/// What holds for every request: it reads, it came under a name of this machine, and it has an end. A request
+/// to look may come under any name, as webhooks do: it tells nothing, and changes nothing that Git does not say.
 async fn door(State(context): State<Context>, request: Request, next: Next) -> Response {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    let asks_to_look = request.uri().path() == reconcile::PATH && *request.method() == Method::POST;
+    if !asks_to_look && !matches!(*request.method(), Method::GET | Method::HEAD) {
         let path = request.uri().path().to_owned();
         return refuse_write(&context, &path).await.into();
     }
-    if context.local_names && !came_under_a_local_name(request.headers(), request.uri()) {
+    if !asks_to_look && context.local_names && !came_under_a_local_name(request.headers(), request.uri()) {
         return Refused::forbidden("this API answers to localhost and loopback addresses only").into();
     }
     match tokio::time::timeout(ANSWER_TIMEOUT, next.run(request)).await {

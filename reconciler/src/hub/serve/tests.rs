@@ -284,6 +284,38 @@ async fn a_web_page_cannot_read_it_through_a_browser() {
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
 }
 
+#[tokio::test]
+async fn a_webhook_of_any_host_makes_the_hub_look_and_is_not_read() {
+    let look_now = Arc::new(tokio::sync::Notify::new());
+    let store = Arc::new(Store::new(Arc::default()));
+    let router = router(Context::new(store, true, CancellationToken::new()).looking(Arc::clone(&look_now)));
+    let ask = async |method: &str, body: Vec<u8>| {
+        let request = Request::builder()
+            .method(method)
+            .uri("/reconcile")
+            .header(header::HOST, "hooks.example.com");
+        let request = request.body(Body::from(body)).expect("a request");
+        let response = router.clone().oneshot(request).await.expect("a router cannot fail");
+        response.status()
+    };
+    let looks = async || {
+        tokio::time::timeout(std::time::Duration::ZERO, look_now.notified())
+            .await
+            .is_ok()
+    };
+    assert_eq!(ask("POST", b"\xff not JSON".to_vec()).await, StatusCode::ACCEPTED);
+    assert_eq!(ask("POST", Vec::new()).await, StatusCode::ACCEPTED);
+    assert!(looks().await, "a look is asked for");
+    assert!(!looks().await, "two calls are one look");
+    assert_eq!(ask("POST", vec![b'x'; 9 << 20]).await, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(
+        ask("GET", Vec::new()).await,
+        StatusCode::FORBIDDEN,
+        "nothing is read under a foreign name"
+    );
+    assert!(!looks().await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watch_tells_what_changed_and_nothing_twice() {
     let mut api = Api::settled();
@@ -440,7 +472,8 @@ async fn a_unix_socket_is_taken_over_from_a_dead_hub_only() {
         "a live one is not"
     );
     let stop = CancellationToken::new();
-    let served = tokio::spawn(run(bound, Arc::new(RwLock::new(World::new().state)), stop.clone()));
+    let world = Arc::new(RwLock::new(World::new().state));
+    let served = tokio::spawn(run(bound, world, Arc::default(), stop.clone()));
     let stream = tokio::net::UnixStream::connect(&path).await.expect("it answers");
     let (mut sender, connection) = hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream))
         .await
