@@ -2,7 +2,7 @@
 //!
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
-//! `kubectl` judges what the hub serves,
+//! `kubectl` judges what the hub serves, `template` is the repository that `flotilla init` writes,
 //! `examples` and `vectors` are Clusternet's, beside what we make of them.
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
@@ -17,5 +17,6 @@ mod kubectl;
 mod nasty;
 mod real;
 mod secrets;
+mod template;
 mod upgrade;
 mod vectors;

@@ -1,4 +1,4 @@
-//! The way that the README shows, command by command.
+//! The way that the README shows, command by command, with the repository that `flotilla init` writes.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,6 +14,27 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
+/// What the template's Globalization and Localization say of this cluster.
+fn differences_arrive(cluster: &ControlPlane) {
+    eventually(wait::LONG, "the shop arrives", || {
+        let web = cluster.get("shop", "deployment/web")?;
+        let page = cluster.get("shop", "configmap/web-page")?;
+        let seen = (web["spec"]["replicas"].as_u64(), page["data"]["index.html"].as_str());
+        match seen {
+            (Some(3), Some("<h1>Bienvenue</h1>\n")) => Ok(()),
+            seen => Err(format!("{seen:?}")),
+        }
+    });
+}
+
+fn every_manifest_is_what_an_api_server_takes(cluster: &ControlPlane, work: &Path) {
+    for folder in ["feeds", "access"] {
+        let folder = text(&work.join(folder));
+        let judged = cluster.kubectl(&["apply", "--dry-run=server", "--recursive", "--filename", &folder]);
+        judged.expect_ok();
+    }
+}
+
 #[test]
 fn the_readmes_commands_bring_a_first_object_to_a_cluster() {
     let cluster = ControlPlane::start("paris", Options::default());
@@ -23,7 +44,8 @@ fn the_readmes_commands_bring_a_first_object_to_a_cluster() {
     let key = text(&folder.join("hub.key"));
     let hub_key = run(flotilla().args(["hub", "key", "--key", &key]));
     let agent_key = text(&folder.join("paris.key"));
-    let registration = run(flotilla().args(["agent", "join", "--cluster", "paris", "--key", &agent_key]));
+    let join = ["agent", "join", "--cluster", "paris", "--key", &agent_key];
+    let registration = run(flotilla().args(join).args(["--label", "environment=production"]));
     repository.write("clusters/paris.yaml", registration);
     repository.commit("begin the fleet");
     repository.push();
@@ -72,6 +94,8 @@ fn the_readmes_commands_bring_a_first_object_to_a_cluster() {
         .replace("Hello from Git.", "Hello again.");
     repository.push_files("greet again", &[(file, &changed)]);
     greeting("Hello again.");
+    differences_arrive(&cluster);
+    every_manifest_is_what_an_api_server_takes(&cluster, repository.work());
 
     let mut kubectl = parts::command("kubectl");
     kubectl.args([

@@ -7,41 +7,38 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-/// Make a fleet repository: folders, a first Subscription, and an explanation beside each.
+/// Make a fleet repository to begin with: two units, two environments, a check for pull requests, and a README.
 #[derive(Debug, Args)]
 pub(super) struct Init {
     /// Its folder, made when it is missing.
     folder: PathBuf,
 }
 
+macro_rules! template {
+    ($($path:literal),* $(,)?) => {
+        [$(($path, include_str!(concat!("../../../fleet-repo-template/", $path)))),*]
+    };
+}
+
 /// The template, file by file.
-const TEMPLATE: [(&str, &str); 8] = [
-    ("README.md", include_str!("../../../fleet-repo-template/README.md")),
-    ("fleet.yaml", include_str!("../../../fleet-repo-template/fleet.yaml")),
-    (
-        "access/README.md",
-        include_str!("../../../fleet-repo-template/access/README.md"),
-    ),
-    (
-        "clusters/README.md",
-        include_str!("../../../fleet-repo-template/clusters/README.md"),
-    ),
-    (
-        "feeds/hello/hello.yaml",
-        include_str!("../../../fleet-repo-template/feeds/hello/hello.yaml"),
-    ),
-    (
-        "globalizations/README.md",
-        include_str!("../../../fleet-repo-template/globalizations/README.md"),
-    ),
-    (
-        "localizations/README.md",
-        include_str!("../../../fleet-repo-template/localizations/README.md"),
-    ),
-    (
-        "subscriptions/default/hello.yaml",
-        include_str!("../../../fleet-repo-template/subscriptions/default/hello.yaml"),
-    ),
+const TEMPLATE: [(&str, &str); 17] = template![
+    ".github/workflows/plan.yaml",
+    "README.md",
+    "access/README.md",
+    "access/shop.yaml",
+    "ci/plan",
+    "clusters/README.md",
+    "feeds/hello/hello.yaml",
+    "feeds/web/deployment.yaml",
+    "feeds/web/namespace.yaml",
+    "feeds/web/page.yaml",
+    "feeds/web/service.yaml",
+    "fleet.yaml",
+    "globalizations/production.yaml",
+    "localizations/paris/web.yaml",
+    "policies/README.md",
+    "subscriptions/platform/hello.yaml",
+    "subscriptions/shop/web.yaml",
 ];
 
 pub(super) fn run(init: &Init) -> anyhow::Result<ExitCode> {
@@ -55,7 +52,8 @@ pub(super) fn run(init: &Init) -> anyhow::Result<ExitCode> {
         write(&init.folder.join(path), text)?;
     }
     eprintln!(
-        "Wrote a fleet repository to {}. Commit it, and push it to where the hub reads.",
+        "Wrote a fleet repository to {}; its README.md says how to go on. Register a cluster with `flotilla agent join`, \
+         commit, and push to where the hub reads.",
         init.folder.display()
     );
     Ok(ExitCode::SUCCESS)

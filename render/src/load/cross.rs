@@ -19,7 +19,8 @@ pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Line
         .collect();
     for declared in &declared.overrides {
         let is_localization = declared.kind == OverrideKind::Localization;
-        if is_localization && !namespaces.contains(&declared.namespace) {
+        // A fleet that is begun has no cluster yet, and nothing to be compared with.
+        if is_localization && !namespaces.is_empty() && !namespaces.contains(&declared.namespace) {
             findings.push(strange_namespace(declared, lines));
         }
         findings.extend(dangling(declared, index, lines));
@@ -94,6 +95,7 @@ fn strange_namespace(declared: &Override, lines: &mut Lines<'_>) -> Finding {
     Finding::warning("NamespaceWithoutCluster", message)
         .at(&*declared.file, line)
         .field("metadata.namespace")
+        .hint("a Localization stands in its cluster's namespace, which is the cluster's name unless its file says otherwise")
 }
 
 /// An override of an object that no manifest declares is a mistake in its feed.

@@ -233,6 +233,18 @@ fn a_placement_that_stays_in_spite_of_a_taint_says_so() {
 }
 
 #[test]
+fn a_fleet_without_a_cluster_yet_has_nothing_wrong_with_its_subscriptions() {
+    let unit = |subscribers| subscription(Scheduling::Replication, subscribers);
+    let any = || vec![subscriber(&[], None)];
+    let begun = run(&fleet([], unit(any()), Base::empty()), None);
+    assert_eq!(begun, (BTreeMap::new(), Vec::new()));
+    let lost = run(&fleet([], unit(any()), Base::empty()), Some(placed(&[("gone", 2)])));
+    assert_eq!(lost.1.len(), 1, "where clusters were, their absence is said: {lost:?}");
+    let passed = run(&fleet(two_areas(), unit(Vec::new()), Base::empty()), None);
+    assert_eq!(passed.1.len(), 1, "clusters are there and none is chosen: {passed:?}");
+}
+
+#[test]
 fn no_feasible_cluster_keeps_the_last_placement_and_says_so() {
     let unit = subscription(STATIC, vec![subscriber(&[], None)]);
     let objects = [

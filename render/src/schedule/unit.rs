@@ -61,7 +61,10 @@ pub fn schedule_unit(
     };
     let search = search(context.fleet, subscription, previous);
     if search.chosen.is_empty() {
-        let findings = vec![no_feasible_cluster(subscription, &search, previous)];
+        // A fleet that is begun has no cluster yet: nothing is wrong with any Subscription.
+        let begins = context.fleet.clusters.is_empty() && previous.is_none_or(|unit| unit.clusters.is_empty());
+        let finding = (!begins).then(|| no_feasible_cluster(subscription, &search, previous));
+        let findings = finding.into_iter().collect();
         return (kept(context, subscription, &desired, previous, NO_CLUSTER), findings);
     }
     match assign(context, subscription, &desired, search) {

@@ -404,6 +404,8 @@ fn an_override_of_nothing_is_an_error() {
     let nowhere = localization("l", &format!("{FEED}\n  {step}")).replace("namespace: a}", "namespace: nowhere}");
     let files = [("c.yaml", CLUSTER), ("x.yaml", &config_map("x")), ("l.yaml", &nowhere)];
     check(&files, &["l.yaml:3 Warning NamespaceWithoutCluster metadata.namespace"]);
+    // Before the first cluster is registered, every Localization is for one that is not there yet.
+    check(&files[1..], &[]);
 }
 
 #[test]
