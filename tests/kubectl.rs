@@ -31,27 +31,30 @@ data: {word: one}
 ";
 
 /// A hub whose one cluster is never reached: what it says of it needs no API server.
-struct Hub {
-    repository: Repository,
-    server: String,
-    _hub: Flotilla,
+pub(crate) struct Hub {
+    pub(crate) repository: Repository,
+    pub(crate) server: String,
+    hub: Option<Flotilla>,
+    arguments: Vec<String>,
 }
 
 impl Hub {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let files = [
             ("subscriptions/web.yaml", SUBSCRIPTION),
             ("clusters/a.yaml", CLUSTER),
             ("feeds/web.yaml", FEED),
         ];
         let repository = Repository::with_files(&files);
-        let (api, listen) = (
-            format!("127.0.0.1:{}", ports::free()),
-            format!("127.0.0.1:{}", ports::free()),
-        );
-        let key = scratch::folder("hub-key").join("hub.key");
+        Self::follow(repository)
+    }
+
+    /// A hub of this repository, once it has released.
+    pub(crate) fn follow(repository: Repository) -> Self {
+        let address = || format!("127.0.0.1:{}", ports::free());
+        let api = address();
         let bare = repository.bare().display().to_string();
-        let key = key.display().to_string();
+        let key = scratch::folder("hub-key").join("hub.key").display().to_string();
         let arguments = [
             "--repository",
             &bare,
@@ -60,21 +63,32 @@ impl Hub {
             "--api",
             &api,
             "--listen",
-            &listen,
+            &address(),
             "--recovery-grace-seconds",
             "1",
         ];
-        let hub = Flotilla::hub(&arguments);
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let hub = Self {
             repository,
             server: format!("http://{api}"),
-            _hub: hub,
+            hub: Some(Flotilla::hub(&arguments)),
+            arguments,
         };
         eventually(LIMIT, "the first release", || hub.fleet("{.status.sequence}", "1"));
         hub
     }
 
-    fn kubectl(&self, arguments: &[&str]) -> Output {
+    /// Ends the hub as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.hub = None;
+    }
+
+    /// Starts it again where it was.
+    pub(crate) fn restart(&mut self) {
+        self.hub = Some(Flotilla::hub(&self.arguments));
+    }
+
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Output {
         Output::of(
             parts::command("kubectl")
                 .args(["--server", &self.server])
@@ -82,7 +96,7 @@ impl Hub {
         )
     }
 
-    fn flotilla(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn flotilla(&self, arguments: &[&str]) -> Output {
         Output::of(flotilla().args(arguments).args(["--server", &self.server]))
     }
 
@@ -120,12 +134,27 @@ fn kubectl_finds_lists_and_describes_every_kind() {
     let head = hub.repository.head("main").unwrap();
     let revision = format!("main@sha1:{}", &head[..12]);
     let words: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    let row = vec!["shop", "web", "Unknown", &revision, "0/1"];
-    assert_eq!(
-        words,
-        [vec!["NAMESPACE", "NAME", "READY", "REVISION", "CLUSTERS"], row],
-        "{table}"
-    );
+    let header = ["NAMESPACE", "NAME", "READY", "REVISION", "CLUSTERS", "AGE"];
+    assert_eq!(words[0], header, "{table}");
+    assert_eq!(words[1][..5], ["shop", "web", "Unknown", &revision, "0/1"], "{table}");
+    // Git says when the commit that placed it was made, and so does the hub after any restart.
+    let committed = hub.repository.git(&[
+        "log",
+        "-1",
+        "--date=format-local:%Y-%m-%dT%H:%M:%SZ",
+        "--format=%cd",
+        "main",
+    ]);
+    let created = [
+        "get",
+        "subscription",
+        "web",
+        "-n",
+        "shop",
+        "-o",
+        "jsonpath={.metadata.creationTimestamp}",
+    ];
+    assert_eq!(hub.kubectl(&created).expect_ok(), committed);
     let wide = hub
         .kubectl(&["get", "mcls", "-A", "-o", "wide", "-l", "env=prod"])
         .expect_ok();
@@ -200,8 +229,9 @@ fn kubectl_sees_a_push_while_it_watches() {
 #[test]
 fn get_and_status_tell_what_kubectl_tells() {
     let hub = Hub::start();
-    let ours = hub.flotilla(&["get", "subscriptions"]).expect_ok();
-    let theirs = hub.kubectl(&["get", "subscriptions", "-A"]).expect_ok();
+    // Clusters show no age, which may be another second by the second question.
+    let ours = hub.flotilla(&["get", "managedclusters", "-o", "wide"]).expect_ok();
+    let theirs = hub.kubectl(&["get", "managedclusters", "-A", "-o", "wide"]).expect_ok();
     assert_eq!(ours, theirs, "the same table");
     assert_eq!(
         hub.flotilla(&["get", "sub", "-o", "name"]).expect_ok(),
@@ -224,6 +254,6 @@ fn get_and_status_tell_what_kubectl_tells() {
         );
     }
     let nobody = Output::of(flotilla().args(["status", "--server", "unix:/nowhere/hub.sock"]));
-    assert_eq!(nobody.code(), Some(64));
+    assert_eq!(nobody.code(), Some(69));
     assert!(nobody.stderr.contains("hint: "), "{}", nobody.stderr);
 }

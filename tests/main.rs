@@ -2,7 +2,8 @@
 //!
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
-//! `kubectl` judges what the hub serves, `template` is the repository that `flotilla init` writes,
+//! `kubectl` judges what the hub serves, `looking` the commands that only look, `template` is the repository
+//! that `flotilla init` writes,
 //! `examples` and `vectors` are Clusternet's, beside what we make of them.
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
@@ -14,6 +15,7 @@ mod examples;
 mod inputs;
 mod journeys;
 mod kubectl;
+mod looking;
 mod nasty;
 mod real;
 mod secrets;

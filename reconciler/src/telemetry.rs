@@ -12,7 +12,23 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging to stderr. `filter` is in the form of tracing's `EnvFilter` (`info`, `flotilla=debug`).
+/// Reads a filter in the form of tracing's `EnvFilter`, and gives it back; what is wrong with it, if it is none.
+pub fn filter(text: &str) -> Result<String, String> {
+    // A single word that is no level is read as the name of a crate, of which nothing would ever be logged.
+    let looks_like_a_level = !text.contains(['=', ',', ':', '_', '[']);
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    if looks_like_a_level && !levels.contains(&text.to_ascii_lowercase().as_str()) {
+        return Err(format!("it is none of {}, nor CRATE=LEVEL", levels.join(", ")));
+    }
+    match EnvFilter::try_new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!(
+            "{error}; a filter is like info or flotilla_reconciler::apply=debug"
+        )),
+    }
+}
+
+/// Starts logging to stderr. `filter` is one that [`filter`] can read; otherwise it counts as `info`.
 /// A second call does nothing.
 pub fn start(filter: &str, format: LogFormat) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
@@ -43,4 +59,30 @@ pub fn process_name() -> String {
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or_default();
     format!("{host}-{}-{:x}", std::process::id(), now.as_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_would_log_nothing_is_refused() {
+        for good in [
+            "info",
+            "WARN",
+            "flotilla_reconciler::apply=debug",
+            "info,flotilla_tunnel=trace",
+            "off",
+        ] {
+            assert_eq!(filter(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "inof",
+            "",
+            "info,flotilla_reconciler=loud",
+            "flotilla_reconciler=debug=info",
+        ] {
+            assert!(filter(bad).is_err(), "{bad:?}");
+        }
+    }
 }

@@ -156,6 +156,13 @@ pub(super) enum DeliverError {
     Journal(#[source] JournalError),
 }
 
+impl DeliverError {
+    /// Whether it is the stream's end and nothing else.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream(FramingError::Stream(_)))
+    }
+}
+
 /// Serves one deliver stream to its end. Contents that did not come before it do not come any more.
 pub(super) async fn serve<S>(holdings: &Holdings, stream: S) -> Result<(), DeliverError>
 where

@@ -151,7 +151,13 @@ impl Dialer {
                 let holdings = Arc::clone(&self.holdings);
                 let serve = async move {
                     if let Err(error) = deliver::serve(&holdings, stream).await {
-                        tracing::warn!(error = &error as &dyn std::error::Error, "Lost deliver stream.");
+                        let error_told = &error as &dyn std::error::Error;
+                        // With a tunnel its streams end, and why is said once, for the tunnel.
+                        if error.is_stream() {
+                            tracing::debug!(error = error_told, "Lost deliver stream.");
+                        } else {
+                            tracing::warn!(error = error_told, "Lost deliver stream.");
+                        }
                     }
                 };
                 spawn(tasks, ended, serve, "deliver");

@@ -9,7 +9,7 @@ use render::ClusterName;
 use tokio_util::sync::CancellationToken;
 use tunnel::PublicKey;
 
-use super::keys;
+use super::{keys, output};
 use crate::agent::{self, AgentOptions, join};
 use crate::apply::ApiServer;
 
@@ -106,15 +106,13 @@ fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf {
 pub(super) fn run_join(join: &Join) -> anyhow::Result<ExitCode> {
     let path = key_path(join.key.clone(), &join.cluster);
     let key = keys::read_or_make(&path)?;
-    eprintln!(
-        "The key of cluster {} is in {}; keep it where its agent runs.",
+    output::tell(&format!(
+        "The key of cluster {} is in {}; keep it where its agent runs.\n",
         join.cluster,
         path.display()
-    );
-    print!(
-        "{}",
-        join::cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text())
-    );
+    ));
+    let file = join::cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text());
+    output::print(&file);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -72,7 +72,7 @@ enum HubCommand {
 
 pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     if let Some(HubCommand::Key { key }) = arguments.command {
-        println!("{}", keys::read_or_make(&key)?.public());
+        super::print(&format!("{}\n", keys::read_or_make(&key)?.public()));
         return Ok(ExitCode::SUCCESS);
     }
     let options = HubOptions {

@@ -51,11 +51,11 @@ pub(super) fn run(init: &Init) -> anyhow::Result<ExitCode> {
     for (path, text) in TEMPLATE {
         write(&init.folder.join(path), text)?;
     }
-    eprintln!(
+    super::output::tell(&format!(
         "Wrote a fleet repository to {}; its README.md says how to go on. Register a cluster with `flotilla agent join`, \
-         commit, and push to where the hub reads.",
+         commit, and push to where the hub reads.\n",
         init.folder.display()
-    );
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

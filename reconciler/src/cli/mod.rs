@@ -1,17 +1,18 @@
 //! The command line: arguments go in, data to stdout and everything else to stderr go out.
 //!
-//! Exit codes: 0 done, 1 failed, 64 wrong usage; `plan`: 0 no differences, 1 differences, 2 an error or an
-//! Error finding. What commands do is elsewhere; here they are only asked for and told of.
+//! Exit codes stand in `exit`. What commands do is elsewhere; here they are only asked for and told of.
 
 #[cfg(feature = "agent")]
 mod agent;
 mod client;
+mod exit;
 mod get;
 #[cfg(feature = "hub")]
 mod hub;
 mod init;
 #[cfg(any(feature = "hub", feature = "agent"))]
 mod keys;
+mod nearest;
 mod output;
 #[cfg(feature = "hub")]
 mod plan;
@@ -28,18 +29,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::telemetry::{self, LogFormat};
 
-/// Wrong usage or configuration, as sysexits has it.
-const USAGE: u8 = 64;
-
 /// Part of every help in which the options of all commands stand, apart from the command's own.
 const LOGGING: &str = "Logging";
 
 /// Keep a fleet of Kubernetes clusters as a Git repository says.
 #[derive(Debug, Parser)]
-#[command(name = "flotilla", version, propagate_version = true)]
+#[command(name = "flotilla", version, propagate_version = true, after_help = exit::HELP)]
 struct Arguments {
     /// What is logged to stderr, in tracing's form: `info`, `debug`, `flotilla_reconciler::apply=debug`.
-    #[arg(long, global = true, env = "FLOTILLA_LOG", default_value = "info", help_heading = LOGGING)]
+    #[arg(long, global = true, env = "FLOTILLA_LOG", default_value = "info", help_heading = LOGGING, value_parser = telemetry::filter)]
     log: String,
     /// How log lines look.
     #[arg(long, global = true, env = "FLOTILLA_LOG_FORMAT", value_enum, default_value_t, help_heading = LOGGING)]
@@ -79,7 +77,7 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and versions are answers; everything else is wrong usage.
-            let code = if error.use_stderr() { USAGE } else { 0 };
+            let code = if error.use_stderr() { exit::USAGE } else { 0 };
             drop(error.print());
             return ExitCode::from(code);
         }
@@ -90,7 +88,7 @@ pub fn main() -> ExitCode {
     match run(arguments.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {}", crate::fault::line(error.as_ref()));
+            output::tell(&format!("error: {}\n", crate::fault::line(error.as_ref())));
             ExitCode::FAILURE
         }
     }

@@ -10,6 +10,12 @@ pub(super) fn print(text: &str) -> bool {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
 }
 
+/// Says something beside the data, on stderr. Nobody who reads it is no error either.
+pub(super) fn tell(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _told = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
 /// A text in one line, with everything that would steer a terminal written out.
 pub(super) fn visible(text: &str) -> String {
     let steers = |c: char| {

@@ -13,7 +13,7 @@ use render::plan::{ClusterDelta, Delta, Memo, ObjectChange, Reports, Share, Snap
 use render::{ClusterName, Digest, Finding, Published, Revision, UnitKey};
 use serde::Serialize;
 
-use super::{output, plan_text};
+use super::{exit, output, plan_text};
 use crate::hub::load_revision;
 use crate::hub::publish::{Author, CommitId, StateRef, StateRefs, StateRepository};
 use crate::hub::source::Source;
@@ -21,6 +21,7 @@ use crate::hub::source::Source;
 /// Show what a revision changes. Exits with 0 when it changes nothing, 1 when it does, and 2 on an error
 /// or an Error finding.
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP_PLAN)]
 pub(super) struct PlanArguments {
     /// The repository, or a clone of it. What is not committed does not count.
     #[arg(long, env = "FLOTILLA_REPOSITORY", default_value = ".")]
@@ -115,7 +116,7 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
         }
         Err(error) => {
             eprintln!("error: {}", crate::fault::line(error.as_ref()));
-            Ok(ExitCode::from(2))
+            Ok(ExitCode::from(exit::PLAN_ERROR))
         }
     }
 }

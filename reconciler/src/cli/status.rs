@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::client::{ClientError, GROUP, ServerOptions};
-use super::get::failed;
-use super::output;
+use super::client::{ClientError, GROUP, JSON, ServerOptions, failed};
+use super::{exit, output};
 
 /// Lines of each part; the rest is counted.
 const LINES_MAX: usize = 12;
@@ -16,6 +15,7 @@ const MESSAGE_CHARS_MAX: usize = 120;
 
 /// Which hub is asked.
 #[derive(Debug, clap::Args)]
+#[command(after_help = exit::HELP_STATUS)]
 pub(super) struct StatusOptions {
     #[command(flatten)]
     server: ServerOptions,
@@ -34,7 +34,7 @@ pub(super) fn run(options: &StatusOptions) -> anyhow::Result<ExitCode> {
                     ExitCode::FAILURE
                 }
             }
-            Err(error) => failed(error),
+            Err(error) => failed(&error),
         }
     }))
 }
@@ -50,13 +50,11 @@ struct Shown {
 impl Shown {
     async fn read(server: &ServerOptions) -> Result<Self, ClientError> {
         let list = async |plural: &str| {
-            let mut list = server.value(&format!("{GROUP}/{plural}"), "application/json").await?;
+            let mut list = server.value(&format!("{GROUP}/{plural}"), JSON).await?;
             Ok::<_, ClientError>(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
         };
         Ok(Self {
-            fleet: server
-                .value(&format!("{GROUP}/fleets/fleet"), "application/json")
-                .await?,
+            fleet: server.value(&format!("{GROUP}/fleets/fleet"), JSON).await?,
             clusters: list("managedclusters").await?,
             units: list("subscriptions").await?,
             findings: list("findings").await?,

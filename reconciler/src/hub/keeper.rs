@@ -59,6 +59,11 @@ impl Keeper {
         self.repository.path()
     }
 
+    /// When a commit of the state refs was made, in seconds since 1970; `None` where it is not here.
+    pub(super) fn commit_seconds(&self, of: &Revision) -> Option<i64> {
+        self.repository.seconds_of(of)
+    }
+
     fn head(&self, which: StateRef, known: Option<&Revision>) -> StateHead {
         let head = || {
             let Some((commit, published)) = self.repository.read_published(which)? else {

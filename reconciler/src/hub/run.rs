@@ -1,8 +1,10 @@
 //! Puts a hub together: looks, events, effects. What is decided is `engine`'s.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use render::Revision;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -34,6 +36,12 @@ const EVENTS_MAX: usize = 1_024;
 
 /// How long a refused write rests before its refs are looked at again.
 const WRITE_RETRY: Duration = Duration::from_millis(500);
+
+/// Commits whose times are remembered: one a change, about 100 bytes each.
+const COMMIT_TIMES_MAX: usize = 65_536;
+
+/// How long agents have to be told that the hub ends.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The hub's state, as others may read it.
 pub type SharedState = Arc<RwLock<State>>;
@@ -82,6 +90,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         tracing::info!(%address, key = %options.key.public(), "Listening for agents.");
     }
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
+    let times = commit_times(Arc::clone(&source), Arc::clone(&keeper));
     let hub = Hub {
         state: Arc::clone(&state),
         planner: Arc::new(Planner::new(Arc::clone(&source))),
@@ -110,18 +119,42 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
             }
         }
     };
-    let api = serve::run(api, state, Arc::clone(&hub.look_now), stop.clone());
+    let api = serve::run(api, state, times, Arc::clone(&hub.look_now), stop.clone());
     let ended = |part| Err(HubError::Ended { part });
+    let mut gateway = Box::pin(gateway);
     tokio::select! {
         biased;
-        ended = Box::pin(hub.run(heard, &options, stop.clone())) => ended,
+        ended = Box::pin(hub.run(heard, &options, stop.clone())) => {
+            stop.cancel();
+            // Agents are told that the hub ends, and go on to the next one without a word of alarm.
+            let _told = tokio::time::timeout(GOODBYE_TIMEOUT, &mut gateway).await;
+            ended
+        }
         served = Box::pin(api.instrument(tracing::info_span!("api"))) => match served {
             Err(error) => Err(HubError::Serve(error)),
             Ok(()) if shutdown.is_cancelled() => Ok(()),
             Ok(()) => ended("the API"),
         },
-        () = Box::pin(gateway) => if shutdown.is_cancelled() { Ok(()) } else { ended("the listener for agents") },
+        () = &mut gateway => if shutdown.is_cancelled() { Ok(()) } else { ended("the listener for agents") },
     }
+}
+
+/// When commits were made, each looked up once: a commit never changes.
+fn commit_times(source: Arc<Source>, keeper: Arc<Keeper>) -> serve::CommitTimes {
+    let known: Mutex<BTreeMap<Revision, Option<i64>>> = Mutex::default();
+    Box::new(move |revision| {
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seconds) = known.get(revision) {
+            return *seconds;
+        }
+        if known.len() >= COMMIT_TIMES_MAX {
+            known.clear();
+        }
+        let own = || keeper.commit_seconds(revision);
+        let seconds = source.commit_seconds(revision).or_else(own);
+        known.insert(revision.clone(), seconds);
+        seconds
+    })
 }
 
 async fn open(options: &HubOptions) -> Result<(Arc<Source>, StateRepository), HubError> {

@@ -38,6 +38,9 @@ pub(super) struct Sessions {
     pub(super) registry: Arc<Registry>,
 }
 
+/// How long an agent has to read why its session ends.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
 #[derive(Debug, thiserror::Error)]
 enum SessionError {
     #[error("the agent took no deliver stream")]
@@ -92,6 +95,8 @@ impl Sessions {
             () = Box::pin(listen) => (GoAwayReason::Shutdown, "the tunnel closed".to_owned()),
         };
         session.close(GoAway::new(away, "session ended"));
+        // The word for it goes out before the connection: without it an agent sees a broken one.
+        let _gone = timeout(CLOSE_TIMEOUT, session.closed()).await;
         self.dispatch.end(&cluster, epoch);
         tracing::info!(cluster = %cluster, epoch, reason, "Agent disconnected.");
         let _sent = self.events.send(Event::Disconnected { cluster, epoch }).await;

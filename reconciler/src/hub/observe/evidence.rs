@@ -158,6 +158,11 @@ pub(super) fn removing(kind: &'static str, report: &UnitReport) -> Condition {
     let kept = report.worst.iter().find(|result| result.state == ObjectState::Kept);
     let (going, left) = (report.counts.removing, report.counts.objects);
     match kept {
+        // What stays is nobody's work any more: it is said, and nothing waits for it.
+        Some(kept) if going == 0 => {
+            let (object, why) = (&kept.object, &kept.message);
+            Condition::yes(kind, "Kept", format!("{left} objects stay, such as {object}: {why}"))
+        }
         Some(kept) if going < left => {
             let (object, why) = (&kept.object, &kept.message);
             let message = format!("{} of {left} objects stay, such as {object}: {why}", left - going);

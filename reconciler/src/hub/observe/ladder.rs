@@ -220,7 +220,12 @@ impl Observation<'_> {
                 format!("{cluster} is not told yet"),
             ),
         };
-        let healthy = Condition::unknown(Rung::Healthy.as_str(), "Removing", "it is being removed");
+        let healthy = if removing.is_true() {
+            let message = removing.message.clone();
+            Condition::yes(Rung::Healthy.as_str(), "Kept", message)
+        } else {
+            Condition::unknown(Rung::Healthy.as_str(), "Removing", "it is being removed")
+        };
         let [scheduled, rendered] = [Rung::Scheduled, Rung::Rendered].map(left);
         Ladder([
             self.source.clone(),

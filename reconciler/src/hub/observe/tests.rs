@@ -1,7 +1,7 @@
-use super::fixture::{World, cluster, revision, unit, units};
+use super::fixture::{World, cluster, result, revision, unit, units};
 use super::*;
 use crate::hub::engine::{Head, Relation};
-use crate::wire::{Health, ObjectState, Refusal, UnitState};
+use crate::wire::{Counts, Health, ObjectResult, ObjectState, Refusal, Report, UnitState};
 
 /// Clusters a and b, both connected; shop/web on both, and both as it should be.
 fn settled() -> World {
@@ -313,6 +313,38 @@ fn a_unit_that_left_a_cluster_is_shown_until_its_objects_are_gone() {
     );
     world.report_with("b", |_| {});
     check_unit(&world, &["Ready=True/ReconciliationSucceeded"], counts(1, 0, 0, 0));
+}
+
+#[test]
+fn what_stays_for_good_is_said_and_nothing_waits_for_it() {
+    let mut world = settled();
+    world.push('2', &["a", "b"], &["a"]);
+    world.report("a", UnitState::Applied, Health::Current);
+    let kept = |report: &mut Report, removing: usize| {
+        report.units = result(report, UnitState::Removing, Health::Unknown);
+        let unit = report.units.get_mut(&unit("shop/web")).expect("it was reported");
+        unit.counts = Counts {
+            objects: 2,
+            removing,
+            ..Counts::default()
+        };
+        unit.worst = vec![ObjectResult {
+            object: render::ObjectKey::new("v1", "ConfigMap", "shop", "web"),
+            state: ObjectState::Kept,
+            health: Health::Unknown,
+            message: "the annotation fleet.flotilla.dev/prune keeps it".to_owned(),
+        }];
+    };
+    world.report_with("b", |report| kept(report, 1));
+    check_unit(
+        &world,
+        &["Ready=Unknown/Kept", "Reconciling=True/Progressing"],
+        counts(1, 1, 0, 0),
+    );
+    world.report_with("b", |report| kept(report, 0));
+    check_unit(&world, &["Ready=True/ReconciliationSucceeded"], counts(2, 0, 0, 0));
+    let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster("b"));
+    assert!(view.summary[0].message.contains("2 objects stay"), "{:?}", view.summary);
 }
 
 #[test]

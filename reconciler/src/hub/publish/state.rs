@@ -171,6 +171,11 @@ impl StateRepository {
             .map_err(StateError::Unreadable)
     }
 
+    /// When a commit was made, in seconds since 1970; `None` where it is not here.
+    pub fn seconds_of(&self, of: &Revision) -> Option<i64> {
+        self.repository.commit_seconds(object_id(of)?)
+    }
+
     /// The first commit that `commit` goes back to by first parents: the lineage that deliveries name.
     pub fn lineage(&self, commit: CommitId) -> Result<Revision, StateError> {
         let mut at = commit;

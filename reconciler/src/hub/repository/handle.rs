@@ -134,6 +134,13 @@ impl LocalRepository {
         Ok(found)
     }
 
+    /// When a commit was made, in seconds since 1970; `None` where it is not here.
+    pub(crate) fn commit_seconds(&self, id: gix::ObjectId) -> Option<i64> {
+        let repo = self.local();
+        let commit = repo.find_commit(id).ok()?;
+        Some(commit.time().ok()?.seconds)
+    }
+
     pub(crate) fn local(&self) -> gix::Repository {
         let mut repo = self
             .handle

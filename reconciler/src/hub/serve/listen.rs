@@ -23,7 +23,7 @@ use tracing::Instrument as _;
 
 use super::query::WATCH_MAX;
 use super::router::{Context, router};
-use super::store::Store;
+use super::store::{CommitTimes, Store};
 use crate::hub::SharedState;
 
 /// Callers at once: every watch has its own connection, and each person or script one more. The next one
@@ -194,15 +194,20 @@ async fn remove_stale(path: &Path) -> Result<(), ServeError> {
     }
 }
 
-/// Serves until shutdown. `look_now` is told when somebody asks the hub to look at its repositories.
+/// Serves until shutdown.
+///
+/// `times` says when a commit was made; `look_now` is told when somebody asks the hub to look at its
+/// repositories.
 pub async fn run(
     bound: Bound,
     state: SharedState,
+    times: CommitTimes,
     look_now: Arc<Notify>,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let local_names = matches!(bound.0, Listener::Tcp(_));
-    let context = Context::new(Arc::new(Store::new(state)), local_names, shutdown.clone()).looking(look_now);
+    let store = Arc::new(Store::new(state, times));
+    let context = Context::new(store, local_names, shutdown.clone()).looking(look_now);
     let router = router(context);
     if let Ok(listen) = bound.listen() {
         tracing::info!(address = %listen, "Serving the read-only API.");

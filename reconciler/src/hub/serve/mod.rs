@@ -2,8 +2,10 @@
 //!
 //! In: requests of `kubectl`, `flotilla get` and scrapers. Out: discovery, lists, tables and watches of
 //! our own kinds, health and metrics, all made from [`super::observe`] when somebody asks. No verb
-//! writes: the fleet is changed by `git push`, and `POST /reconcile` only asks the hub to look at once. Objects have no creation time, and conditions no transition
-//! time, since the hub stores nothing that it observes. Callers from outside, their identity and their
+//! writes: the fleet is changed by `git push`, and `POST /reconcile` only asks the hub to look at once. An
+//! object was created when Git says that the commit which placed it was made, and has no creation time where
+//! Git does not say; conditions have no transition time, since the hub stores nothing that it observes.
+//! Callers from outside, their identity and their
 //! rights are deliberately not here; so are other clusters' objects.
 
 mod accept;
@@ -23,6 +25,7 @@ mod table;
 mod watch;
 
 pub use listen::{Bound, Listen, ServeError, bind, run};
+pub use store::CommitTimes;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! An object as it is served, without what only the shelf knows: versions and generations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use render::Digest;
+use jiff::Timestamp;
+use render::{Digest, Revision};
 use serde_json::{Value, json};
 
 use super::resource::{GROUP, Resource, VERSION};
@@ -28,6 +29,10 @@ pub(super) struct Object {
     /// What is so, without `conditions` and `observedGeneration`; an object.
     pub(super) status: serde_json::Map<String, Value>,
     pub(super) conditions: Vec<Condition>,
+    /// The commits that made it; the oldest one's time is its creation time.
+    pub(super) made_by: BTreeSet<Revision>,
+    /// Its creation time in seconds since 1970, where Git knows it.
+    pub(super) created: Option<i64>,
     /// As [`Resource::columns`] has them.
     pub(super) cells: Vec<Value>,
 }
@@ -41,6 +46,9 @@ impl Object {
             "resourceVersion": version.to_string(),
             "generation": generation,
         });
+        if let Some(created) = self.created.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
+            metadata["creationTimestamp"] = json!(created.to_string());
+        }
         if !self.namespace.is_empty() {
             metadata["namespace"] = json!(self.namespace);
         }

@@ -63,6 +63,12 @@ const fn wide(column: Column) -> Column {
     Column { priority: 1, ..column }
 }
 
+/// Since when an object is so.
+pub(super) const AGE: Column = text(
+    "Age",
+    "Time since the source commit that made it so: of a Subscription, the first of those that placed it; of the Fleet, its first release.",
+);
+
 const READY: Column = text(
     "Ready",
     "Whether all of it is as it should be; Unknown while something is under way.",
@@ -110,7 +116,16 @@ impl Resource {
         }
     }
 
-    /// Its columns after the name.
+    /// Where its age stands among the cells, name included: before what is wide. `None`: Git does not know it.
+    pub(super) fn age_index(self) -> Option<usize> {
+        let narrow = || self.columns().iter().take_while(|column| column.priority == 0).count() + 1;
+        match self {
+            Self::Fleets | Self::Subscriptions | Self::Placements | Self::Descriptions => Some(narrow()),
+            Self::ManagedClusters | Self::Findings => None,
+        }
+    }
+
+    /// Its columns after the name; its age is put between them.
     pub(super) fn columns(self) -> &'static [Column] {
         match self {
             Self::Fleets => FLEET,

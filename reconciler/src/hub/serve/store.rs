@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use render::Revision;
+
 use super::kinds;
 use super::resource::Resource;
 use super::shelf::Shelf;
@@ -21,9 +23,13 @@ const REST_FACTOR: u32 = 4;
 /// All shelves.
 pub(super) struct Store {
     state: SharedState,
+    times: CommitTimes,
     shelves: [Mutex<Looked>; Resource::ALL.len()],
     version: AtomicU64,
 }
+
+/// When a commit was made, in seconds since 1970; `None` where Git does not know it.
+pub type CommitTimes = Box<dyn Fn(&Revision) -> Option<i64> + Send + Sync>;
 
 /// A shelf, and when it was looked at.
 struct Looked {
@@ -34,7 +40,7 @@ struct Looked {
 }
 
 impl Store {
-    pub(super) fn new(state: SharedState) -> Self {
+    pub(super) fn new(state: SharedState, times: CommitTimes) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = u64::try_from(since_1970.as_millis()).unwrap_or_default();
         let empty = |_| {
@@ -47,6 +53,7 @@ impl Store {
         };
         Self {
             state,
+            times,
             shelves: Resource::ALL.map(empty),
             version: AtomicU64::new(start),
         }
@@ -62,7 +69,10 @@ impl Store {
         let (store, before) = (Arc::clone(self), Arc::clone(&looked.shelf));
         let look = tokio::task::spawn_blocking(move || {
             let state = store.snapshot();
-            let objects = kinds::objects(resource, &Observation::new(&state));
+            let mut objects = kinds::objects(resource, &Observation::new(&state));
+            for object in &mut objects {
+                object.created = object.made_by.iter().filter_map(&store.times).min();
+            }
             let version = store.version.fetch_add(1, Ordering::Relaxed) + 1;
             (state.version, before.next(objects, version))
         });

@@ -20,6 +20,11 @@ use crate::wire::{Health, UnitState};
 const GROUP: &str = "/apis/fleet.flotilla.dev/v1alpha1";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
+/// Every commit was made a minute after 1970 began, but those of twos, which nobody knows.
+fn times() -> super::CommitTimes {
+    Box::new(|revision| (!revision.as_str().starts_with('2')).then_some(60))
+}
+
 /// An API over a world that may change under it.
 struct Api {
     world: World,
@@ -32,7 +37,7 @@ impl Api {
     fn new(world: World) -> Self {
         let state = Arc::new(RwLock::new(world.state.clone()));
         let stop = CancellationToken::new();
-        let store = Arc::new(Store::new(Arc::clone(&state)));
+        let store = Arc::new(Store::new(Arc::clone(&state), times()));
         Self {
             world,
             state,
@@ -287,7 +292,7 @@ async fn a_web_page_cannot_read_it_through_a_browser() {
 #[tokio::test]
 async fn a_webhook_of_any_host_makes_the_hub_look_and_is_not_read() {
     let look_now = Arc::new(tokio::sync::Notify::new());
-    let store = Arc::new(Store::new(Arc::default()));
+    let store = Arc::new(Store::new(Arc::default(), times()));
     let router = router(Context::new(store, true, CancellationToken::new()).looking(Arc::clone(&look_now)));
     let ask = async |method: &str, body: Vec<u8>| {
         let request = Request::builder()
@@ -416,7 +421,7 @@ async fn metrics_and_readiness_tell_of_the_state() {
         state: Arc::default(),
         ..Api::new(World::new())
     };
-    let store = Arc::new(Store::new(Arc::clone(&fresh.state)));
+    let store = Arc::new(Store::new(Arc::clone(&fresh.state), times()));
     let fresh = Api {
         router: router(Context::new(store, true, CancellationToken::new())),
         ..fresh
@@ -473,7 +478,7 @@ async fn a_unix_socket_is_taken_over_from_a_dead_hub_only() {
     );
     let stop = CancellationToken::new();
     let world = Arc::new(RwLock::new(World::new().state));
-    let served = tokio::spawn(run(bound, world, Arc::default(), stop.clone()));
+    let served = tokio::spawn(run(bound, world, times(), Arc::default(), stop.clone()));
     let stream = tokio::net::UnixStream::connect(&path).await.expect("it answers");
     let (mut sender, connection) = hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream))
         .await

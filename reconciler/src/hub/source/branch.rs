@@ -107,6 +107,12 @@ impl Source {
         Ok(parent.map_err(SourceError::Unreadable)?.map(revision))
     }
 
+    /// When a commit was made, in seconds since 1970; `None` where the repository has no such commit, as at
+    /// the edge of a shallow clone.
+    pub fn commit_seconds(&self, of: &Revision) -> Option<i64> {
+        self.repository.commit_seconds(object_id(of)?)
+    }
+
     /// Where the branch points now.
     pub fn head(&self) -> Result<Head, SourceError> {
         let found = self

@@ -1,5 +1,7 @@
 //! Kind ManagedCluster: the registered clusters.
 
+use std::collections::BTreeSet;
+
 use render::model::Cluster;
 use serde_json::{Map, Value, json};
 
@@ -22,6 +24,8 @@ fn object(observation: &Observation<'_>, cluster: &Cluster) -> Object {
         namespace: cluster.namespace.clone(),
         name: cluster.name.to_string(),
         labels: cluster.labels.clone(),
+        made_by: BTreeSet::new(),
+        created: None,
         declared_in: format!("{}:{}", cluster.file, cluster.line),
         spec: spec(cluster),
         status: status(observation, &view),

@@ -1,6 +1,6 @@
 //! Kind Description: each variant of a unit by digest, and which objects it is about. Never what they say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use render::published::{UnitPlacement, Variant};
 use render::{UnitKey, VariantName};
@@ -58,6 +58,8 @@ fn object(
         namespace: key.namespace().to_owned(),
         name: format!("{}.{name}", key.name()),
         labels,
+        made_by: BTreeSet::from([variant.revision.clone()]),
+        created: None,
         declared_in: String::new(),
         spec,
         status: Map::from_iter([("clusters".to_owned(), json!(clusters))]),

@@ -1,6 +1,6 @@
 //! Kind Finding: what is wrong in the repository, and where.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use render::{Digest, Finding};
 use serde_json::{Map, Value, json};
@@ -27,6 +27,8 @@ fn object(finding: &Finding) -> Object {
         namespace: String::new(),
         name: name(finding, &whole),
         labels,
+        made_by: BTreeSet::new(),
+        created: None,
         declared_in: place(finding),
         cells: cells(finding),
         spec: whole,

@@ -20,6 +20,8 @@ pub(super) fn object(observation: &Observation<'_>) -> Object {
         namespace: String::new(),
         name: NAME.to_owned(),
         labels: BTreeMap::new(),
+        made_by: state.released.iter().map(|released| released.lineage.clone()).collect(),
+        created: None,
         declared_in: String::new(),
         spec: declared.map(|fleet| plain(&fleet.spec)).unwrap_or_else(|| json!({})),
         status: status(observation, &view),

@@ -1,9 +1,9 @@
 //! Kind Subscription: every unit, with how it fares over all its clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use render::model::{Dividing, Feed, Scheduling, Subscriber, Subscription};
-use render::{Unit, UnitKey};
+use render::{Revision, Unit, UnitKey};
 use serde_json::{Map, Value, json};
 
 use super::super::object::{Object, plain};
@@ -27,6 +27,8 @@ fn object(observation: &Observation<'_>, key: &UnitKey) -> Object {
         namespace: key.namespace().to_owned(),
         name: key.name().to_owned(),
         labels: BTreeMap::new(),
+        made_by: made_by(observation, key),
+        created: None,
         declared_in: subscription
             .map(|declared| format!("{}:{}", declared.file, declared.line))
             .unwrap_or_default(),
@@ -36,6 +38,15 @@ fn object(observation: &Observation<'_>, key: &UnitKey) -> Object {
         cells: cells(branch, &view, declared),
         conditions: view.conditions,
     }
+}
+
+/// The commits that placed it where it is.
+fn made_by(observation: &Observation<'_>, key: &UnitKey) -> BTreeSet<Revision> {
+    let state = observation.state;
+    let published = state.rendered.as_ref().or(state.released.as_ref());
+    let unit = published.and_then(|commit| commit.published.units.get(key));
+    let placements = unit.map(|unit| unit.clusters.values()).into_iter().flatten();
+    placements.map(|placement| placement.revision.clone()).collect()
 }
 
 fn status(branch: &str, view: &UnitView, declared: Option<&Unit>) -> Map<String, Value> {

@@ -1,5 +1,8 @@
 //! A client of the hub's read-only API, over loopback or a unix socket.
 
+mod error;
+mod lines;
+
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -17,17 +20,20 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
+pub(super) use error::{ClientError, failed};
+pub(super) use lines::Lines;
+
 /// Bytes of one answer: the placements of 1,000 clusters with 100 units each are about 200 MiB.
 const ANSWER_BYTES_MAX: usize = 512 << 20;
 
 /// How long connecting may take; the hub is on this machine, or at the other end of a port forward.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long an answer may take until it is whole.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// The root of our kinds.
 pub(super) const GROUP: &str = "/apis/fleet.flotilla.dev/v1alpha1";
+
+/// What answers are asked for where nothing else is said.
+pub(super) const JSON: &str = "application/json";
 
 /// Where the hub answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,34 +50,9 @@ pub(super) struct ServerOptions {
     /// Where the hub answers: `http://127.0.0.1:7070`, or `unix:/path` of its socket.
     #[arg(long, env = "FLOTILLA_SERVER", default_value = "http://127.0.0.1:7070")]
     server: Server,
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ClientError {
-    /// Nobody answers there.
-    #[error("failed to reach the hub at {server}")]
-    Unreachable {
-        /// Where.
-        server: Server,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// Something answers there, and it is not a hub.
-    #[error("{server} does not answer as a hub does: {why}")]
-    NotAHub {
-        /// Where.
-        server: Server,
-        /// What it did.
-        why: String,
-    },
-    /// The hub says no, in its own words.
-    #[error("{message}")]
-    Refused {
-        /// Its words.
-        message: String,
-    },
+    /// Seconds that an answer may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    timeout: u64,
 }
 
 impl FromStr for Server {
@@ -80,6 +61,11 @@ impl FromStr for Server {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
+        }
+        if text.starts_with("https://") {
+            return Err(
+                "the hub's read-only API speaks http, on its own machine only: name it as http://HOST:PORT".to_owned(),
+            );
         }
         let authority = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
         let parsed = authority.parse::<http::uri::Authority>();
@@ -107,29 +93,36 @@ impl ServerOptions {
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             let bytes = body.map_err(|error| self.not_a_hub(error.to_string()))?.to_bytes();
-            let value = serde_json::from_slice(&bytes).map_err(|error| self.not_a_hub(error.to_string()))?;
-            if status.is_success() {
-                Ok(value)
-            } else {
-                Err(self.refused(status, &value))
+            let value = serde_json::from_slice(&bytes);
+            match value {
+                Ok(value) if status.is_success() => Ok(value),
+                Ok(value) => Err(self.refused(status, &value)),
+                Err(_) if !status.is_success() => Err(self.refused(status, &Value::Null)),
+                Err(error) => Err(self.not_a_hub(error.to_string())),
             }
         };
-        timeout(ANSWER_TIMEOUT, answer)
-            .await
-            .unwrap_or_else(|_| Err(self.not_a_hub("it took too long".to_owned())))
+        self.in_time(answer).await
     }
 
     /// The lines of a watch.
     pub(super) async fn lines(&self, path: &str, accept: &str) -> Result<Lines, ClientError> {
-        let response = timeout(ANSWER_TIMEOUT, self.ask(path, accept)).await;
-        let response = response.unwrap_or_else(|_| Err(self.not_a_hub("it took too long".to_owned())))?;
+        let response = self.in_time(self.ask(path, accept)).await?;
         if !response.status().is_success() {
             return Err(self.refused(response.status(), &Value::Null));
         }
-        Ok(Lines {
-            body: response.into_body(),
-            rest: Vec::new(),
-        })
+        Ok(Lines::new(self.server.clone(), response.into_body()))
+    }
+
+    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {
+        let too_long = |_| {
+            Err(ClientError::TooLong {
+                server: self.server.clone(),
+                seconds: self.timeout,
+            })
+        };
+        timeout(Duration::from_secs(self.timeout), answer)
+            .await
+            .unwrap_or_else(too_long)
     }
 
     async fn ask(&self, path: &str, accept: &str) -> Result<Response<Incoming>, ClientError> {
@@ -158,7 +151,7 @@ impl ServerOptions {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let failed = |error: hyper::Error| self.not_a_hub(error.to_string());
+        let failed = |error: hyper::Error| self.not_a_hub(crate::fault::line(&error));
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
         // It ends with its one answer; what went wrong is seen there.
         tokio::spawn(async move { drop(connection.await) });
@@ -179,35 +172,14 @@ impl ServerOptions {
     }
 
     fn refused(&self, status: StatusCode, answer: &Value) -> ClientError {
-        match answer["message"].as_str() {
-            Some(message) => ClientError::Refused {
-                message: message.to_owned(),
-            },
-            None => self.not_a_hub(status.to_string()),
-        }
-    }
-}
-
-/// The lines of a watch, as they come.
-pub(super) struct Lines {
-    body: Incoming,
-    rest: Vec<u8>,
-}
-
-impl Lines {
-    /// The next line as JSON; `None` when the watch ended or what comes is no JSON.
-    pub(super) async fn next(&mut self) -> Option<Value> {
-        loop {
-            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.rest.drain(..=end).collect();
-                return serde_json::from_slice(&line).ok();
+        let message = match answer["message"].as_str() {
+            Some(message) => message.to_owned(),
+            None if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                format!("{} says {status}", self.server)
             }
-            let data = self.body.frame().await?.ok()?.into_data().ok()?;
-            if self.rest.len() + data.len() > ANSWER_BYTES_MAX {
-                return None;
-            }
-            self.rest.extend_from_slice(&data);
-        }
+            None => return self.not_a_hub(format!("it says {status}")),
+        };
+        ClientError::Refused { status, message }
     }
 }
 

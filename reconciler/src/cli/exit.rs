@@ -1,0 +1,40 @@
+//! Exit codes: one list, which every command and its `--help` keep to.
+
+use std::process::ExitCode;
+
+/// Wrong usage or configuration, as sysexits has it.
+pub(super) const USAGE: u8 = 64;
+
+/// Nobody gave an answer that could be read: an outage, which is neither a difference nor a "no".
+pub(super) const UNAVAILABLE: u8 = 69;
+
+/// What `plan` says on an error or an Error finding, so that 1 stays "something changes".
+#[cfg(feature = "hub")]
+pub(super) const PLAN_ERROR: u8 = 2;
+
+/// For the `--help` of the whole.
+pub(super) const HELP: &str = "\
+Exit codes:
+  0   done; of plan: nothing changes; of status: all is ready
+  1   failed or not found; of plan: something changes; of status: something is not ready
+  2   of plan: an error, or an Error finding
+  64  wrong usage or configuration
+  69  no hub answers, or what answers is no hub";
+
+/// For the `--help` of commands that ask the hub.
+pub(super) const HELP_ASKING: &str = "\
+Exit codes: 0 done, 1 not found or refused, 64 wrong usage, 69 no hub answers";
+
+/// For the `--help` of `status`.
+pub(super) const HELP_STATUS: &str = "\
+Exit codes: 0 all is ready, 1 something is not ready, 64 wrong usage, 69 no hub answers";
+
+/// For the `--help` of `plan`.
+#[cfg(feature = "hub")]
+pub(super) const HELP_PLAN: &str = "\
+Exit codes: 0 nothing changes, 1 something changes, 2 an error or an Error finding, 64 wrong usage";
+
+/// Wrong usage.
+pub(super) fn usage() -> ExitCode {
+    ExitCode::from(USAGE)
+}
