@@ -13,6 +13,7 @@ mod plan;
 mod readme;
 mod real_inputs;
 mod refs;
+mod registering;
 mod registration;
 mod restart;
 mod secrets;

@@ -82,8 +82,16 @@ impl Dialer {
     }
 
     fn tell(&self, error: &ConnectError) {
+        let is_unknown = error.outcome() == Outcome::Refused;
         let error = error as &dyn std::error::Error;
         tracing::warn!(peer = %self.url, error, "Could not connect to hub.");
+        if is_unknown {
+            // What only a commit can change; docs/register-a-cluster.md quotes this line.
+            tracing::warn!(
+                cluster = %self.cluster,
+                "The hub does not know this cluster with this key. Push its file, as flotilla agent join prints it, to clusters/ of the fleet repository."
+            );
+        }
     }
 
     /// Serves one tunnel to its end, and says what that means for the next.

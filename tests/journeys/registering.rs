@@ -1,0 +1,214 @@
+//! The page docs/register-a-cluster.md, whose commands are run here as they stand there.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flotilla_tests::{
+    Child, ControlPlane, Flotilla, Options, Output, Repository, eventually, flotilla::binary, parts, ports, scratch,
+};
+use serde_json::Value;
+
+use super::support::{FLEET, LIMIT, config_map, subscription};
+
+/// The page's blocks of one language, in order.
+fn blocks(language: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/register-a-cluster.md");
+    let page = fs::read_to_string(path).unwrap();
+    let begin = format!("```{language}\n");
+    let rest = page.split(&begin).skip(1);
+    rest.map(|rest| rest.split("```").next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// The block in which a command stands.
+#[track_caller]
+fn block(language: &str, words: &str) -> String {
+    let found = blocks(language).into_iter().find(|block| block.contains(words));
+    found.unwrap_or_else(|| panic!("the page has no {language} block with {words:?}"))
+}
+
+/// The machine of somebody who registers `paris`.
+struct Desk {
+    folder: PathBuf,
+    hub: String,
+    api: String,
+    cluster: ControlPlane,
+    repository: Repository,
+    _hub: Flotilla,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let cluster = ControlPlane::start("paris", Options::default());
+        let (folder, repository) = (scratch::folder("desk"), Repository::empty());
+        symlink(repository.work(), folder.join("fleet")).unwrap();
+        fs::copy(cluster.kubeconfig(), folder.join("paris.kubeconfig")).unwrap();
+        repository.write("fleet.yaml", FLEET);
+        repository.write("clusters/README.md", "");
+        repository.write("subscriptions/shop/web.yaml", subscription("shop", "web"));
+        repository.write("feeds/web/web.yaml", config_map("default", "web", "one"));
+        repository.commit("begin");
+        repository.git(&["push", "--quiet", "--set-upstream", "origin", "main"]);
+        let (hub, api) = (ports::free(), ports::free());
+        let [hub, api] = [hub, api].map(|port| format!("127.0.0.1:{port}"));
+        let (bare, key) = (
+            repository.bare().display().to_string(),
+            folder.join("hub.key").display().to_string(),
+        );
+        let running = Flotilla::hub(&["--repository", &bare, "--key", &key, "--listen", &hub, "--api", &api]);
+        Self {
+            folder,
+            hub,
+            api,
+            cluster,
+            repository,
+            _hub: running,
+        }
+    }
+
+    fn command(&self, script: &str) -> Command {
+        let mut shell = Command::new("sh");
+        let flotilla = binary("flotilla");
+        let path = [flotilla.parent().unwrap(), parts::folder()].map(|folder| folder.display().to_string());
+        shell.env(
+            "PATH",
+            format!("{}:{}", path.join(":"), std::env::var("PATH").unwrap_or_default()),
+        );
+        shell.env("FLOTILLA_SERVER", format!("http://{}", self.api));
+        shell.env("KUBECONFIG", self.folder.join("paris.kubeconfig"));
+        for role in ["AUTHOR", "COMMITTER"] {
+            shell
+                .env(format!("GIT_{role}_NAME"), "Ada")
+                .env(format!("GIT_{role}_EMAIL"), "ada@example.com");
+        }
+        shell
+            .current_dir(&self.folder)
+            .args(["-ec", &script.replace("hub.example.com:7443", &self.hub)]);
+        shell
+    }
+
+    #[track_caller]
+    fn run(&self, script: &str) -> String {
+        Output::of(&mut self.command(script)).expect_ok()
+    }
+
+    /// The page's own command, as a process that stays.
+    fn agent(&self) -> Child {
+        let key = block("sh", "hub_key=$(flotilla hub key");
+        let script = format!("{key}exec {}", block("sh", "flotilla agent --cluster"));
+        Child::start("agent", &self.folder, &mut self.command(&script))
+    }
+
+    #[track_caller]
+    fn until_text(&self, text: &str) {
+        eventually(LIMIT, "the object is as the repository says", || {
+            let found = self.cluster.get("default", "configmap/web")?;
+            if found["data"]["text"] == text {
+                Ok(())
+            } else {
+                Err(found.to_string())
+            }
+        });
+    }
+}
+
+#[test]
+fn the_page_registers_a_cluster_and_lets_it_go() {
+    let desk = Desk::new();
+    // An agent that is there before its file is told apart, in the words that the page quotes.
+    desk.run("flotilla agent join --cluster paris --key paris.key");
+    let early = desk.agent();
+    let words = block("text", "The hub does not know").trim().to_owned();
+    eventually(LIMIT, "the agent says what is missing", || {
+        let log = early.log();
+        log.contains(&words).then_some(()).ok_or(log)
+    });
+    drop(early);
+    desk.run(&block("sh", "agent join"));
+    let agent = desk.agent();
+    desk.until_text("one");
+    let look = block("sh", "flotilla status");
+    let said = eventually(LIMIT, "all is ready", || Output::of(&mut desk.command(&look)).ok());
+    assert!(said.contains("paris"), "{said}");
+    desk.run(&block("sh", "let paris go"));
+    eventually(LIMIT, "the agent is told", || {
+        let log = agent.log();
+        log.to_lowercase().contains("revoked").then_some(()).ok_or(log)
+    });
+    desk.until_text("one");
+}
+
+#[test]
+fn the_pages_deployment_and_its_fewer_rights_are_enough_for_an_agent() {
+    let desk = Desk::new();
+    desk.run(&block("sh", "agent join"));
+    fs::write(desk.folder.join("agent.yaml"), block("yaml", "kind: Deployment")).unwrap();
+    let key = block("sh", "hub_key=$(flotilla hub key");
+    desk.run(&format!("{key}{}", block("sh", "kubectl apply -f agent.yaml")));
+    let deployment = desk
+        .cluster
+        .get("flotilla-system", "deployment/flotilla-agent")
+        .unwrap();
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["command"], serde_json::json!(["flotilla", "agent"]));
+    let help = Flotilla::run(&["agent", "--help"]).expect_ok();
+    for variable in container["env"].as_array().unwrap() {
+        let name = variable["name"].as_str().unwrap();
+        assert!(
+            help.contains(&format!("[env: {name}=")),
+            "an agent reads {name}: {help}"
+        );
+    }
+
+    // No pod runs here; the agent runs beside the cluster, with the pod's own identity and the page's fewer rights.
+    desk.cluster
+        .kubectl(&["delete", "clusterrolebinding", "flotilla-agent"])
+        .expect_ok();
+    desk.cluster.apply(&block("yaml", "resources: [leases]"));
+    let account = "--serviceaccount=flotilla-system:flotilla-agent";
+    let kubectl = |arguments: &[&str]| desk.cluster.kubectl(&[arguments, &[account]].concat()).expect_ok();
+    kubectl(&["create", "clusterrolebinding", "agent", "--clusterrole=flotilla-agent"]);
+    kubectl(&[
+        "create",
+        "rolebinding",
+        "agent",
+        "--role=flotilla-agent",
+        "--namespace=flotilla-system",
+    ]);
+    let verbs = "--verb=get,list,watch,create,patch,delete";
+    desk.cluster
+        .kubectl(&[
+            "create",
+            "role",
+            "feeds",
+            "--namespace=default",
+            "--resource=configmaps",
+            verbs,
+        ])
+        .expect_ok();
+    kubectl(&["create", "rolebinding", "feeds", "--role=feeds", "--namespace=default"]);
+    let token = desk
+        .cluster
+        .kubectl(&["create", "token", "flotilla-agent", "--namespace=flotilla-system"])
+        .expect_ok();
+    let shown = desk
+        .cluster
+        .kubectl(&["config", "view", "--raw", "-o", "json"])
+        .expect_ok();
+    let mut kubeconfig: Value = serde_json::from_str(&shown).unwrap();
+    kubeconfig["users"][0]["user"] = serde_json::json!({"token": token.trim()});
+    fs::write(desk.folder.join("paris.kubeconfig"), kubeconfig.to_string()).unwrap();
+    let agent = desk.agent();
+    desk.until_text("one");
+    desk.repository.push_files(
+        "change",
+        &[("feeds/web/web.yaml", &config_map("default", "web", "two"))],
+    );
+    desk.until_text("two");
+    assert!(!agent.log().to_lowercase().contains("forbidden"), "{}", agent.log());
+    desk.cluster
+        .kubectl(&["delete", "clusterrolebinding", "agent"])
+        .expect_ok();
+}
