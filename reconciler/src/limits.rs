@@ -106,6 +106,42 @@ pub const PROVEN_MAX: usize = 100_000;
 /// One `git` command for housekeeping; packing 1,000 commits takes seconds.
 pub const GIT_COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Bytes that `git` prints for us: the refs of a remote, at 60 to 200 bytes each, of which a fleet has tens.
+pub const GIT_OUTPUT_BYTES_MAX: u64 = 8 << 20;
+
+/// One exchange with a remote: a first fetch of a large repository over a slow line takes minutes. A flag may
+/// say otherwise.
+pub const REMOTE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How often a remote is asked where its refs stand, which is one small request. A webhook makes it faster, and
+/// a flag may say otherwise.
+pub const REMOTE_POLL: Duration = Duration::from_secs(30);
+
+/// Between two questions to a remote, however many webhooks call.
+pub const REMOTE_GAP: Duration = Duration::from_millis(500);
+
+/// The longest wait before a remote that failed is asked again.
+pub const REMOTE_RETRY_MAX: Duration = Duration::from_secs(300);
+
+/// The first wait after a push that was refused or not answered, and the longest one.
+pub const PUSH_RETRY_FIRST: Duration = Duration::from_millis(500);
+/// See [`PUSH_RETRY_FIRST`].
+pub const PUSH_RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Commits of a remote source's history that are fetched: as far as the last good content of a file is looked
+/// for, so that it is found as in a whole clone. More follows where ancestry needs it.
+pub const SOURCE_DEPTH: u32 = 1_001;
+
+/// Between two lines that say how far a fetch is.
+pub const FETCH_PROGRESS_LOGGED: Duration = Duration::from_secs(5);
+
+/// Between two times that a copy is fetched anew for being damaged. A disk that damages it at once, or a server
+/// that sends damage, must not be asked for everything in a loop.
+pub const COPY_REMAKE_PAUSE: Duration = Duration::from_secs(3_600);
+
+/// Fetches and pushes between two times that a copy is packed: each leaves a pack or some loose objects.
+pub const MOVES_PER_HOUSEKEEPING: u32 = 50;
+
 /// First parents that are asked for their gate after a restart: more than anybody pushes while no decision
 /// is made, and each costs a look at one tree.
 pub const GATE_COMMITS_MAX: usize = 100;

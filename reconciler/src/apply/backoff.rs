@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The next wait of something that keeps failing.
 #[derive(Clone, Debug)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     first: Duration,
     max: Duration,
     next: Duration,
@@ -13,7 +13,7 @@ pub(super) struct Backoff {
 
 impl Backoff {
     /// Starts at `first` and never waits longer than `max`.
-    pub(super) fn new(first: Duration, max: Duration) -> Self {
+    pub(crate) fn new(first: Duration, max: Duration) -> Self {
         Self {
             first,
             max,
@@ -22,14 +22,14 @@ impl Backoff {
     }
 
     /// How long to wait now: between three quarters of the step and all of it.
-    pub(super) fn wait(&mut self) -> Duration {
+    pub(crate) fn wait(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(self.max);
         step.mul_f64(1.0 - jitter() / 4.0)
     }
 
     /// It worked: the next wait is the first one again.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.next = self.first;
     }
 }

@@ -38,6 +38,9 @@ use render::{ObjectKey, UnitKey};
 
 use crate::wire::Held;
 
+#[cfg(feature = "hub")]
+pub(crate) use backoff::Backoff;
+
 pub use applier::{ApplierOptions, ApplyError, run};
 pub use client::{ApiServer, ClientError};
 pub use status::ApplyReport;

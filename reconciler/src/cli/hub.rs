@@ -10,9 +10,10 @@ use clap::{Args, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use super::keys;
+use super::remote::RemoteFlags;
 use crate::hub::publish::StateRefs;
+use crate::hub::remote::RepositoryAddress;
 use crate::hub::{self, HubOptions, Listen, OnRewrite};
-use crate::limits::REFS_POLL;
 
 /// Follow a repository, decide, and deliver.
 #[derive(Debug, Args)]
@@ -20,9 +21,12 @@ use crate::limits::REFS_POLL;
 pub(super) struct Hub {
     #[command(subcommand)]
     command: Option<HubCommand>,
-    /// The local repository that people push to, bare or not.
-    #[arg(long, env = "FLOTILLA_REPOSITORY", required = true)]
-    repository: Option<PathBuf>,
+    /// The repository that people push to: a folder, bare or not, or a URL: https://, ssh://, user@host:path,
+    /// file://.
+    #[arg(long, env = "FLOTILLA_REPOSITORY", required = true, value_name = "PATH|URL")]
+    repository: Option<RepositoryAddress>,
+    #[command(flatten)]
+    remote: RemoteFlags,
     /// Its branch.
     #[arg(long, env = "FLOTILLA_BRANCH", default_value = "main")]
     branch: String,
@@ -75,8 +79,12 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         super::print(&format!("{}\n", keys::read_or_make(&key)?.public()));
         return Ok(ExitCode::SUCCESS);
     }
+    let repository = arguments.repository.context("--repository is missing")?;
+    let poll = arguments.remote.poll(&repository);
+    let (source, remote) = arguments.remote.source(repository)?;
     let options = HubOptions {
-        source: arguments.repository.context("--repository is missing")?,
+        source,
+        remote,
         branch: arguments.branch,
         state: arguments.state_repository,
         refs: StateRefs {
@@ -87,7 +95,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         on_rewrite: arguments.on_rewrite,
         new_lineage: arguments.new_lineage,
         recovery_grace: Duration::from_secs(arguments.recovery_grace_seconds),
-        poll: REFS_POLL,
+        poll,
         listen: arguments.listen,
         api: arguments.api,
         key: keys::read_or_make(&arguments.key)?,

@@ -18,6 +18,8 @@ mod output;
 mod plan;
 #[cfg(feature = "hub")]
 mod plan_text;
+#[cfg(feature = "hub")]
+mod remote;
 mod sibling;
 mod status;
 

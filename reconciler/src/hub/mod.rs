@@ -2,7 +2,8 @@
 //!
 //! [`source`] sees a moved ref, `planner` plans it, [`publish`] writes what was decided, and each cluster is
 //! told through its tunnel, or by an applier here where it has no agent. What clusters say comes back
-//! through [`observe`]. Every decision is [`engine`]'s, as a plain function; the rest carries.
+//! through [`observe`]. Every decision is [`engine`]'s, as a plain function; the rest carries. A repository
+//! that is elsewhere is [`remote`]'s, as a copy on this disk.
 
 mod clusters;
 mod direct;
@@ -17,6 +18,7 @@ mod options;
 mod planner;
 pub mod publish;
 mod registry;
+pub mod remote;
 pub mod repository;
 mod run;
 pub mod serve;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tunnel::SecretKey;
 
 use super::publish::{StateError, StateRefs};
+use super::remote::{CopyError, RemoteOptions};
 use super::serve::{Listen, ServeError};
 use super::source::SourceError;
 
@@ -23,8 +24,10 @@ pub enum OnRewrite {
 
 /// How a hub runs.
 pub struct HubOptions {
-    /// The repository that people push to.
+    /// The repository that people push to: a folder, or the copy of `remote`.
     pub source: PathBuf,
+    /// Where that repository really is; `None` if it is on this disk.
+    pub remote: Option<RemoteOptions>,
     /// Its branch.
     pub branch: String,
     /// The repository of `rendered` and `released`; the source's own by default.
@@ -52,6 +55,9 @@ pub struct HubOptions {
 /// Why a hub could not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
+    /// The copy of the remote could not be used.
+    #[error("failed to open the copy of the remote repository")]
+    Copy(#[source] CopyError),
     /// The source could not be opened.
     #[error("failed to open the source")]
     Source(#[source] SourceError),

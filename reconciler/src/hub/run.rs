@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use render::Revision;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,16 +15,18 @@ use tunnel::{AcceptOptions, SecretKey};
 
 use super::clusters::Clusters;
 use super::dispatch::Dispatch;
-use super::engine::{Effect, Event, State, StateCommit, step};
+use super::engine::{Effect, Event, Head, RemoteState, State, StateCommit, StateHead, step};
 use super::keeper::{Keeper, chain};
 use super::look::look;
 use super::options::{HubError, HubOptions, OnRewrite};
 use super::planner::Planner;
 use super::publish::{Author, StateRepository};
 use super::registry::Registry;
+use super::remote::Remote;
+use super::repository::RepositoryError;
 use super::serve;
 use super::session::Sessions;
-use super::source::{RefWatch, Source};
+use super::source::{Look, RefWatch, Source, SourceError, WatchState, full_branch_name};
 use super::{gateway, git};
 use crate::limits::RELEASES_PER_HOUSEKEEPING;
 use crate::telemetry::elapsed_ms;
@@ -49,6 +51,7 @@ pub type SharedState = Arc<RwLock<State>>;
 struct Hub {
     state: SharedState,
     source: Arc<Source>,
+    remote: Option<Arc<Remote>>,
     keeper: Arc<Keeper>,
     planner: Arc<Planner>,
     registry: Arc<Registry>,
@@ -66,11 +69,20 @@ struct Hub {
 
 /// Runs a hub until shutdown.
 pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(), HubError> {
-    let (source, repository) = open(&options).await?;
+    let Opened {
+        source,
+        repository,
+        remote,
+    } = open(&options).await?;
     let keeper = Arc::new(Keeper::new(repository));
     let registry = Arc::new(Registry::default());
     let mut state = State::with_new_lineage(options.new_lineage);
     state.branch = options.branch.clone();
+    state.remote = remote.as_ref().map(|remote| RemoteState {
+        url: remote.url().to_string(),
+        holds_state: remote.holds_state(),
+        ..RemoteState::default()
+    });
     let state: SharedState = Arc::new(RwLock::new(state));
     let (events, heard) = mpsc::channel(EVENTS_MAX);
     let dispatch = Arc::new(Dispatch::default());
@@ -96,6 +108,7 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
         planner: Arc::new(Planner::new(Arc::clone(&source))),
         clusters: Clusters::new(options.kubeconfig.clone(), sessions.clone(), shutdown.child_token()),
         source,
+        remote,
         keeper,
         registry: Arc::clone(&registry),
         dispatch,
@@ -157,14 +170,28 @@ fn commit_times(source: Arc<Source>, keeper: Arc<Keeper>) -> serve::CommitTimes 
     })
 }
 
-async fn open(options: &HubOptions) -> Result<(Arc<Source>, StateRepository), HubError> {
+/// What the hub reads and writes.
+struct Opened {
+    source: Arc<Source>,
+    repository: StateRepository,
+    remote: Option<Arc<Remote>>,
+}
+
+async fn open(options: &HubOptions) -> Result<Opened, HubError> {
+    let remote = match &options.remote {
+        Some(remote) => {
+            let branch = full_branch_name(&options.branch).map_err(HubError::Source)?;
+            Some(Remote::open(remote.clone(), branch).await.map_err(HubError::Copy)?)
+        }
+        None => None,
+    };
     let (path, branch) = (options.source.clone(), options.branch.clone());
     let (state, refs) = (
         options.state.clone().unwrap_or_else(|| path.clone()),
         options.refs.clone(),
     );
     let own = options.state.is_some();
-    blocking(move || {
+    let (source, repository) = blocking(move || {
         let source = Arc::new(Source::open(path, &branch).map_err(HubError::Source)?);
         if own && !state.exists() {
             StateRepository::create(&state).map_err(HubError::State)?;
@@ -172,11 +199,20 @@ async fn open(options: &HubOptions) -> Result<(Arc<Source>, StateRepository), Hu
         let repository = StateRepository::open(state, refs, Author::default(), &source).map_err(HubError::State)?;
         Ok((source, repository))
     })
-    .await
+    .await?;
+    let remote = remote.map(|remote| match own {
+        true => remote,
+        false => remote.with_state(&repository),
+    });
+    Ok(Opened {
+        source,
+        repository,
+        remote: remote.map(Arc::new),
+    })
 }
 
 /// The one boundary to work that blocks: gix, files, digests.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(join) => std::panic::resume_unwind(join.into_panic()),
@@ -190,9 +226,7 @@ impl Hub {
         options: &HubOptions,
         shutdown: CancellationToken,
     ) -> Result<(), HubError> {
-        let (watch, mut looks) = RefWatch::new(&options.source, options.poll);
-        let watching = watch.run(shutdown.clone()).instrument(tracing::info_span!("watch"));
-        self.watch_over(watching);
+        let mut looks = self.watch_source(options, &shutdown);
         let state_watch = options.state.as_ref().map(|path| RefWatch::new(path, options.poll));
         let (state_watch, mut state_looks) = state_watch.unzip();
         if let Some(watch) = state_watch {
@@ -226,6 +260,7 @@ impl Hub {
                     Err(_) => break,
                 },
                 () = self.look_now.notified() => {
+                    self.remote.iter().for_each(|remote| remote.look_now());
                     self.look_at_source.notify_one();
                     self.look_at_state.notify_one();
                 }
@@ -240,8 +275,34 @@ impl Hub {
         Ok(())
     }
 
-    /// Packs what commits left, once in a while.
+    /// Looks at source whenever its refs may have moved.
+    fn watch_source(&self, options: &HubOptions, shutdown: &CancellationToken) -> watch::Receiver<Look> {
+        let Some(remote) = &self.remote else {
+            let (watch, looks) = RefWatch::new(&options.source, options.poll);
+            self.watch_over(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
+            return looks;
+        };
+        let (sender, looks) = watch::channel(Look {
+            count: 0,
+            state: WatchState::Gone,
+        });
+        let follow = Arc::clone(remote).follow(
+            Arc::clone(&self.source),
+            Arc::clone(&self.state),
+            self.events.clone(),
+            sender,
+            options.poll,
+            shutdown.clone(),
+        );
+        self.watch_over(follow.instrument(tracing::info_span!("remote")));
+        looks
+    }
+
+    /// Packs what commits left, once in a while. A copy of a remote is packed between two fetches.
     fn housekeep_after(&self, released: &StateCommit) {
+        if self.remote.as_ref().is_some_and(|remote| remote.holds_state()) {
+            return;
+        }
         let sequence = released.published.record.as_ref().and_then(|record| record.sequence);
         if sequence.is_none_or(|sequence| sequence % RELEASES_PER_HOUSEKEEPING != 0) {
             return;
@@ -288,23 +349,37 @@ impl Hub {
                 previous,
                 accepted,
             } => {
-                let planner = Arc::clone(&self.planner);
+                let (planner, remote) = (Arc::clone(&self.planner), self.remote.clone());
                 self.answer(move || {
                     let started = Instant::now();
                     let planned = planner.plan(&revision, base, previous, accepted.as_ref(), seconds());
                     tracing::debug!(%revision, elapsed_ms = elapsed_ms(started), "Planned revision.");
                     match planned {
                         Ok(planned) => Event::Planned(Box::new(planned)),
-                        Err(error) => Event::PlanFailed {
-                            revision,
-                            message: chain(&error),
-                        },
+                        Err(error) => {
+                            suspect(remote.as_deref(), is_damage(&error));
+                            Event::PlanFailed {
+                                revision,
+                                message: chain(&error),
+                            }
+                        }
                     }
                 });
             }
             Effect::Write(write) => {
                 let keeper = Arc::clone(&self.keeper);
-                self.answer(move || keeper.write(write, seconds()));
+                let write = move || keeper.write(write, seconds());
+                match self.remote.as_ref().filter(|remote| remote.holds_state()) {
+                    None => self.answer(write),
+                    Some(remote) => {
+                        let (remote, source, events) =
+                            (Arc::clone(remote), Arc::clone(&self.source), self.events.clone());
+                        self.watch_over(async move {
+                            let event = remote.write(&source, &events, write).await;
+                            let _sent = events.send(event).await;
+                        });
+                    }
+                }
             }
             Effect::Dispatch(cluster) => {
                 let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
@@ -344,18 +419,33 @@ impl Hub {
     /// after a newer one.
     fn start_looking(&self, shutdown: &CancellationToken) {
         let (source, state, on_rewrite) = (Arc::clone(&self.source), Arc::clone(&self.state), self.on_rewrite);
+        let remote = self.remote.clone();
         self.looker(&self.look_at_source, shutdown, move || {
+            if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
+                return None;
+            }
             let judged_by = state
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
                 .accepted_or_published();
-            Event::SourceSeen {
-                head: look(&source, judged_by.as_ref(), on_rewrite),
-                judged_by,
+            let head = look(&source, judged_by.as_ref(), on_rewrite);
+            let is_unreadable = matches!(head, Head::Unreadable { .. });
+            suspect(remote.as_deref(), is_unreadable);
+            if let (Some(remote), Some(accepted), Head::At { revision, .. }) = (&remote, &judged_by, &head)
+                && !source.is_relation_told(accepted, revision).unwrap_or(true)
+            {
+                // More history is fetched first, now that it is known what for.
+                remote.look_now();
+                return None;
             }
+            Some(Event::SourceSeen { head, judged_by })
         });
         let (keeper, state) = (Arc::clone(&self.keeper), Arc::clone(&self.state));
+        let remote = self.remote.clone().filter(|remote| remote.holds_state());
         self.looker(&self.look_at_state, shutdown, move || {
+            if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
+                return None;
+            }
             let (rendered, writes) = {
                 let state = state.read().unwrap_or_else(PoisonError::into_inner);
                 (
@@ -363,7 +453,11 @@ impl Hub {
                     state.writes,
                 )
             };
-            Event::StateSeen(keeper.look(rendered.as_ref(), writes))
+            let seen = keeper.look(rendered.as_ref(), writes);
+            let heads = [&seen.rendered, &seen.released];
+            let is_unreadable = heads.iter().any(|head| matches!(head, StateHead::Unreadable(_)));
+            suspect(remote.as_deref(), is_unreadable);
+            Some(Event::StateSeen(seen))
         });
     }
 
@@ -371,7 +465,7 @@ impl Hub {
         &self,
         asked: &Arc<Notify>,
         shutdown: &CancellationToken,
-        look: impl Fn() -> Event + Clone + Send + 'static,
+        look: impl Fn() -> Option<Event> + Clone + Send + 'static,
     ) {
         let (asked, shutdown, events) = (Arc::clone(asked), shutdown.clone(), self.events.clone());
         let looking = async move {
@@ -381,13 +475,27 @@ impl Hub {
                     () = shutdown.cancelled() => return,
                     () = asked.notified() => {}
                 }
-                if events.send(blocking(look.clone()).await).await.is_err() {
+                if let Some(event) = blocking(look.clone()).await
+                    && events.send(event).await.is_err()
+                {
                     return;
                 }
             }
         };
         self.watch_over(looking.instrument(tracing::info_span!("look")));
     }
+}
+
+/// Has a remote's copy fetched anew where what was read in it cannot be so.
+fn suspect(remote: Option<&Remote>, is_damaged: bool) {
+    if let Some(remote) = remote.filter(|_| is_damaged) {
+        remote.suspect();
+    }
+}
+
+/// Whether a source was there and could not be read; of one that is only too large, a new copy would say the same.
+fn is_damage(error: &SourceError) -> bool {
+    matches!(error, SourceError::Unreadable(cause) if !matches!(cause, RepositoryError::TooMuch { .. }))
 }
 
 async fn next_look(

@@ -50,6 +50,8 @@ pub enum Event {
         /// Why.
         message: String,
     },
+    /// The remote was asked, or something was pushed to it.
+    RemoteSeen(RemoteSeen),
     /// A cluster's tunnel stands, or its applier at the hub runs.
     Connected {
         /// Which.
@@ -93,6 +95,24 @@ pub enum Head {
         /// Why.
         message: String,
     },
+}
+
+/// What became of an exchange with the remote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteSeen {
+    /// It was asked where its refs stand, and what was new was fetched.
+    Reached(Option<Trouble>),
+    /// Something was pushed to it.
+    Pushed(Option<Trouble>),
+}
+
+/// Why an exchange with the remote failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// A CamelCase word for tools.
+    pub reason: &'static str,
+    /// Which remote, why, and what to do.
+    pub message: String,
 }
 
 /// How a head stands to the accepted commit.

@@ -11,6 +11,7 @@
 
 mod event;
 mod recovery;
+mod remote;
 mod state;
 
 use std::collections::BTreeMap;
@@ -22,8 +23,9 @@ use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, release};
 use render::{Plan, Published, Revision};
 
-pub use event::{Effect, Event, Head, Planned, Relation, StateHead, StateRefs, Write};
+pub use event::{Effect, Event, Head, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
 pub use recovery::Recovery;
+pub use remote::RemoteState;
 pub use state::{ClusterState, Condition, State, StateCommit};
 
 /// Takes in one event. `now` is in seconds since 1970.
@@ -79,6 +81,10 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::AdoptionFailed { commit, message } => {
             state.end_write();
             state.adoption_failed.insert(commit, message);
+        }
+        Event::RemoteSeen(seen) => {
+            state.remote_seen(seen);
+            return Vec::new();
         }
         Event::Connected { cluster, epoch } => return state.connected(cluster, epoch),
         Event::Disconnected { cluster, epoch } => state.disconnected(&cluster, epoch),

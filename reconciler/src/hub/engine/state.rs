@@ -7,6 +7,7 @@ use render::{ClusterName, Finding, Fleet, Published, Revision};
 
 use super::event::{Effect, Head, Relation};
 use super::recovery::Recovery;
+use super::remote::RemoteState;
 use crate::wire::{Envelope, EnvelopeUnit, Held, LineageGrant, Report, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
@@ -24,6 +25,8 @@ pub struct State {
     pub fleet: Option<Arc<Fleet>>,
     /// Its findings, sorted.
     pub findings: Vec<Finding>,
+    /// The remote that source is copied from; `None` where it is on this disk.
+    pub remote: Option<RemoteState>,
     /// `rendered`, as last written or seen.
     pub rendered: Option<StateCommit>,
     /// `released`, as last written or seen.
@@ -301,7 +304,10 @@ impl State {
 
     /// What holds for the fleet as a whole.
     pub fn conditions(&self) -> Vec<Condition> {
-        vec![self.source_condition(), self.state_condition()]
+        let remote = self.remote.iter().flat_map(RemoteState::conditions);
+        remote
+            .chain([self.source_condition(), self.state_condition()])
+            .collect()
     }
 
     fn source_condition(&self) -> Condition {

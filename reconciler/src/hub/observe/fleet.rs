@@ -9,6 +9,7 @@ use super::evidence::place;
 use super::index::Observation;
 use super::ladder::OFFLINE;
 use crate::hub::engine::Head;
+use crate::hub::remote::FailureKind;
 
 /// The fleet as a whole.
 #[derive(Clone, Debug)]
@@ -70,7 +71,8 @@ impl Observation<'_> {
         parts.push(connected(&clusters));
         parts.push(units_ready);
         let held = ["HistoryRewritten", "BranchMissing", "ErrorsFound", "UnitsNotReady"];
-        let mut conditions = summary(parts.iter(), |part| held.contains(&part.reason.as_str()));
+        let is_held = |reason: &str| held.contains(&reason) || FailureKind::is_lasting_reason(reason);
+        let mut conditions = summary(parts.iter(), |part| is_held(&part.reason));
         conditions.extend(parts);
         FleetView {
             conditions,

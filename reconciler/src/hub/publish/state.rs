@@ -133,6 +133,11 @@ impl StateRepository {
         self.refs.name(which)
     }
 
+    /// What the full names of proposals begin with.
+    pub fn proposed_prefix(&self) -> &str {
+        &self.refs.proposed_prefix
+    }
+
     /// Where a ref points; `None` if it does not exist in a repository that does.
     pub fn head(&self, which: StateRef) -> Result<Option<CommitId>, StateError> {
         let found = self.repository.reference(self.ref_name(which));

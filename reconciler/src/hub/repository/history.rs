@@ -1,5 +1,7 @@
 //! Questions about ancestry.
 
+use std::collections::HashSet;
+
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::revision::walk::Sorting;
@@ -41,6 +43,47 @@ pub(crate) fn relation(repo: &gix::Repository, old: ObjectId, new: ObjectId) -> 
         }
     }
     Ok(Relation::Rewritten)
+}
+
+/// Whether a shallow clone has enough of `new`'s history to tell how it relates to `old`. It has not where a way
+/// back from `new` ends at the clone's edge before it meets `old`, or a commit that `old` itself builds on.
+pub(crate) fn is_relation_told(repo: &gix::Repository, old: ObjectId, new: ObjectId) -> Result<bool, RepositoryError> {
+    let failed = |source| RepositoryError::History {
+        from: new.to_string(),
+        source,
+    };
+    let Some(edge) = repo.shallow_commits().map_err(failed)? else {
+        return Ok(true);
+    };
+    let mut below_old = HashSet::new();
+    if repo.has_object(old) {
+        walk(repo, old, |_| true, &mut below_old)?;
+        below_old.remove(&old);
+    }
+    let (mut seen, mut at_edge) = (HashSet::new(), false);
+    let further = |id: &ObjectId| {
+        let is_further = *id != old && !below_old.contains(id);
+        at_edge |= is_further && edge.binary_search(id).is_ok();
+        is_further
+    };
+    walk(repo, new, further, &mut seen)?;
+    Ok(seen.contains(&old) || !at_edge)
+}
+
+/// Goes back from a commit by all parents, past each commit that `further` says yes to.
+fn walk(
+    repo: &gix::Repository,
+    from: ObjectId,
+    mut further: impl FnMut(&ObjectId) -> bool,
+    seen: &mut HashSet<ObjectId>,
+) -> Result<(), RepositoryError> {
+    let mut left = vec![from];
+    while let Some(id) = left.pop() {
+        if seen.insert(id) && further(&id) {
+            left.extend(commit(repo, id)?.parents);
+        }
+    }
+    Ok(())
 }
 
 /// The first parent; `None` at a root, or at the edge of a shallow clone.

@@ -138,7 +138,8 @@ pub(super) fn known(revision: &Revision) -> Result<gix::ObjectId, SourceError> {
     })
 }
 
-fn full_branch_name(branch: &str) -> Result<String, SourceError> {
+/// `main` as `refs/heads/main`.
+pub(crate) fn full_branch_name(branch: &str) -> Result<String, SourceError> {
     let name = if branch.starts_with("refs/") {
         branch.to_owned()
     } else {

@@ -14,6 +14,7 @@ mod tree;
 mod watch;
 
 pub use super::repository::Relation;
+pub(crate) use branch::full_branch_name;
 pub use branch::{Head, Source, SourceError};
 pub use previous::Parses;
 pub use rewrite::ACCEPT_REWRITE;

@@ -3,7 +3,7 @@
 use render::Revision;
 
 use super::branch::{Source, SourceError, known};
-use crate::hub::repository::{Relation, relation, trailers};
+use crate::hub::repository::{Relation, is_relation_told, relation, trailers};
 use crate::limits::HISTORY_COMMITS_MAX;
 
 /// The trailer that accepts a rewritten history; its value is the head that was accepted before.
@@ -18,6 +18,14 @@ impl Source {
         let (old, new) = (known(accepted)?, known(head)?);
         self.repository
             .read(|repo| relation(repo, old, new))
+            .map_err(SourceError::Unreadable)
+    }
+
+    /// Whether enough of a shallow clone's history is here for [`Self::relation`].
+    pub fn is_relation_told(&self, accepted: &Revision, head: &Revision) -> Result<bool, SourceError> {
+        let (old, new) = (known(accepted)?, known(head)?);
+        self.repository
+            .read(|repo| is_relation_told(repo, old, new))
             .map_err(SourceError::Unreadable)
     }
 
