@@ -1,0 +1,4 @@
+//! The server as its clients meet it, without a socket.
+
+mod agent;
+mod basics;
