@@ -41,7 +41,7 @@ fn pick<'a>(list: &'a Value, inside: &str) -> Option<&'a Value> {
         let wanted = wanted.trim().trim_matches(['"', '\'']);
         let fits = |item: &&Value| match find(item, path) {
             Some(Value::String(text)) => text == wanted,
-            Some(other) => other.to_string() == wanted,
+            Some(other) => *other.to_string() == *wanted,
             None => false,
         };
         return list.as_array()?.iter().find(fits);

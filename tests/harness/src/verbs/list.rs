@@ -85,7 +85,7 @@ impl Ask<'_> {
     fn moment(&self) -> Result<(u64, Option<Key>, Vec<(Key, Arc<Stored>)>), Failure> {
         let query = &self.call.query;
         let asked = query.text("resourceVersion").filter(|text| !text.is_empty());
-        let asked = asked.map(|text| number(text)).transpose()?;
+        let asked = asked.map(number).transpose()?;
         let rule = query.text("resourceVersionMatch").filter(|text| !text.is_empty());
         if let Some(token) = query.text("continue").filter(|text| !text.is_empty()) {
             if rule.is_some() {
