@@ -6,11 +6,12 @@
 //!
 //! The rooms in reading order: [`load`] → [`schedule`] → [`localize`] → [`describe`] → [`plan`], which
 //! composes them, and [`release`], which says who is told what next. [`layout`] is the form of a plan as
-//! files of a commit.
+//! files of a commit. [`explain`] says why, for people.
 #![warn(missing_docs)]
 
 pub mod describe;
 pub mod digest;
+pub mod explain;
 pub mod finding;
 #[cfg(test)]
 mod fixture;

@@ -28,3 +28,6 @@ pub const FINDINGS_PER_FILE_MAX: usize = 20;
 
 /// Characters of one message, so that a broken file cannot fill a status.
 pub const MESSAGE_CHARS_MAX: usize = 1_024;
+
+/// Fields that one step is told to have changed: a person reads a screen of them, and a patch may write thousands.
+pub const TRACED_FIELDS_MAX: usize = 50;

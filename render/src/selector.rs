@@ -61,7 +61,8 @@ impl LabelSelector {
 }
 
 impl Requirement {
-    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    /// Whether it holds for these labels.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);
         match self.operator {
             Operator::In => value.is_some_and(|value| self.values.contains(value)),

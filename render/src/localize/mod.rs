@@ -25,9 +25,11 @@ mod object;
 mod patch;
 mod problem;
 mod provenance;
+mod trace;
 mod variant;
 
 pub use index::{Index, Touching, matching};
+pub use trace::{Traced, trace};
 pub use variant::{localize, variant_name};
 
 #[cfg(test)]

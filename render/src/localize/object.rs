@@ -56,18 +56,10 @@ pub(super) fn localize(
         chart::describe(&mut value);
     }
     let mut writers = Writers::default();
-    let divided = divided && is_divisible(&object.key);
+    let rules = Rules::of(object, divided);
     for (place, step_value) in steps {
-        let before = value.clone();
-        let applied = Patch::new(place.step, &step_value).and_then(|patch| {
-            patch.apply(&mut value, is_chart)?;
-            check(&before, &value, is_chart)?;
-            if divided {
-                check_replicas(&patch, &before, &value)?;
-            }
-            Ok(())
-        });
-        applied.map_err(|problem| place.finding(&object.key, &problem))?;
+        let before = rules.apply(place, &step_value, &mut value);
+        let before = before.map_err(|problem| place.finding(&object.key, &problem))?;
         writers.note(&before, &value, place);
     }
     strip_server_fields(&mut value);
@@ -78,6 +70,35 @@ pub(super) fn localize(
         },
         provenance: writers.finish(),
     })
+}
+
+/// What holds for the steps on one object.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    is_chart: bool,
+    divided: bool,
+}
+
+impl Rules {
+    pub(super) fn of(object: &ManifestObject, divided: bool) -> Self {
+        Self {
+            is_chart: is_chart(&object.key),
+            divided: divided && is_divisible(&object.key),
+        }
+    }
+
+    /// Applies one step, and gives the object as it was before. On an error it is half changed and must be
+    /// thrown away.
+    pub(super) fn apply(self, place: Place<'_>, step_value: &Value, value: &mut Value) -> Result<Value, Problem> {
+        let before = value.clone();
+        let patch = Patch::new(place.step, step_value)?;
+        patch.apply(value, self.is_chart)?;
+        check(&before, value, self.is_chart)?;
+        if self.divided {
+            check_replicas(&patch, &before, value)?;
+        }
+        Ok(before)
+    }
 }
 
 /// Every step that has a value, in order.

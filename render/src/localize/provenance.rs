@@ -66,7 +66,7 @@ impl Writers {
 }
 
 /// Pointers of the leaves that differ; of what was removed, the topmost.
-fn compare(before: &Value, after: &Value, path: &mut String, changed: &mut Vec<String>) {
+pub(super) fn compare(before: &Value, after: &Value, path: &mut String, changed: &mut Vec<String>) {
     if before == after {
         return;
     }

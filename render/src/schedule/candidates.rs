@@ -97,7 +97,7 @@ fn subscriber_text(index: usize, subscriber: &Subscriber) -> String {
     format!("matches subscriber {} ({})", index + 1, selector.unwrap_or_default())
 }
 
-fn selector_text(selector: &LabelSelector) -> String {
+pub(super) fn selector_text(selector: &LabelSelector) -> String {
     if selector.is_empty() {
         return "every cluster".to_owned();
     }
@@ -109,7 +109,7 @@ fn selector_text(selector: &LabelSelector) -> String {
     labels.chain(expressions).collect::<Vec<_>>().join(",")
 }
 
-fn requirement_text(requirement: &Requirement) -> String {
+pub(super) fn requirement_text(requirement: &Requirement) -> String {
     let Requirement { key, operator, values } = requirement;
     match operator {
         Operator::In => format!("{key} in ({})", values.join(",")),

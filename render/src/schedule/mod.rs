@@ -14,10 +14,12 @@ mod kept;
 mod placements;
 mod taints;
 mod unit;
+mod why;
 
 pub use divide::divide;
 pub use placements::{Assignment, Placements, schedule};
 pub use unit::{Context, schedule_unit};
+pub use why::{SubscriberMatch, TaintMatch, Why, why};
 
 pub(crate) use desired::is_divisible;
 
