@@ -82,7 +82,7 @@ fn a_plan_tells_by_its_exit_code_whether_something_changes() {
             "~ on oslo",
             "~ ConfigMap shop/greeting",
             r#"/data/text: "hello" -> "hi""#,
-            "1 unit changes.",
+            "1 unit changes on 1 cluster.",
         ],
     );
     check(&plan(work, &["--to", "HEAD~1"]), 0, &["Nothing changes."]);
@@ -135,6 +135,15 @@ fn a_plan_of_something_wrong_says_where_and_ends_with_two() {
         "a held unit changes nothing: {shown:#}"
     );
 
+    let failed = plan(repository.work(), &["--to", "nowhere", "-o", "json"]);
+    check(&failed, 2, &[]);
+    assert!(
+        json(&failed)["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("nowhere")),
+        "{failed:?}"
+    );
+
     check(
         &plan(repository.work(), &["--to", "nowhere"]),
         2,
@@ -142,4 +151,41 @@ fn a_plan_of_something_wrong_says_where_and_ends_with_two() {
     );
     check(&plan(&repository.work().join("nowhere"), &[]), 2, &["error: "]);
     check(&plan(repository.work(), &["--no-such-flag"]), 64, &[]);
+}
+
+#[test]
+fn a_removal_is_a_difference_and_is_told_first() {
+    let repository = repository();
+    release(&repository);
+    repository.git(&["fetch", "--quiet"]);
+    repository.write("feeds/web/other.yaml", config_map("shop", "other", "x"));
+    repository.remove("feeds/web/greeting.yaml");
+    repository.commit("Say nothing");
+    let output = plan(repository.work(), &[]);
+    check(
+        &output,
+        1,
+        &[
+            "1 object is removed",
+            "- shop/web: ConfigMap shop/greeting",
+            "~ on oslo",
+            "- ConfigMap shop/greeting",
+        ],
+    );
+    let removed = output.stdout.find("Removed").unwrap();
+    assert!(removed < output.stdout.find("~ on oslo").unwrap(), "{output:?}");
+    let shown = json(&plan(repository.work(), &["-o", "json"]));
+    assert_eq!(shown["summary"]["removedObjects"], 1, "{shown:#}");
+    check(
+        &plan(repository.work(), &["-o", "markdown"]),
+        1,
+        &[
+            "#### Removed",
+            "<details><summary><b>shop/web</b>",
+            "-     ConfigMap shop/greeting",
+        ],
+    );
+    // Only a terminal is coloured, unless it is asked for.
+    assert!(!output.stdout.contains('\u{1b}'), "{output:?}");
+    check(&plan(repository.work(), &["--color", "always"]), 1, &["\u{1b}[31m"]);
 }

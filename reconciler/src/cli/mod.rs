@@ -6,6 +6,7 @@
 mod agent;
 mod client;
 mod exit;
+mod explain;
 mod get;
 #[cfg(feature = "hub")]
 mod hub;
@@ -16,8 +17,6 @@ mod nearest;
 mod output;
 #[cfg(feature = "hub")]
 mod plan;
-#[cfg(feature = "hub")]
-mod plan_text;
 #[cfg(feature = "hub")]
 mod remote;
 mod sibling;
@@ -63,6 +62,8 @@ enum Command {
     Plan(plan::PlanArguments),
     /// Show the hub's objects, as `kubectl get` does; kubectl itself works as well.
     Get(get::GetOptions),
+    /// Show why each cluster has a unit or not, what its overrides change, and what holds it back.
+    Explain(Box<explain::ExplainOptions>),
     /// Show the fleet on one screen; the exit code is 0 when all of it is ready.
     Status(status::StatusOptions),
     /// Query index over all clusters (flotilla-pedia); in this version only its --help.
@@ -109,6 +110,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "hub")]
         Command::Plan(plan) => plan::run(&plan),
         Command::Get(options) => get::run(&options),
+        Command::Explain(options) => explain::run(&options),
         Command::Status(options) => status::run(&options),
         Command::Pedia(sibling) => sibling::run("flotilla-pedia", &sibling),
         Command::Edge(sibling) => sibling::run("flotilla-edge", &sibling),

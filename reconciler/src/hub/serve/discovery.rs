@@ -9,6 +9,9 @@ const VERBS: [&str; 3] = ["get", "list", "watch"];
 /// Category of all our kinds: `kubectl get flotilla`.
 const CATEGORY: &str = "flotilla";
 
+/// What is told of one Subscription and stands in no list.
+const EXPLANATION: &str = "explanation";
+
 /// `/api`: the core group, of which nothing is served; clients expect it to be there.
 pub(super) fn core_versions() -> Value {
     json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [] })
@@ -51,7 +54,14 @@ pub(super) fn resources() -> Value {
             "categories": [CATEGORY],
         })
     };
-    let resources: Vec<_> = Resource::ALL.into_iter().map(resource).collect();
+    let mut resources: Vec<_> = Resource::ALL.into_iter().map(resource).collect();
+    resources.push(json!({
+        "name": format!("{}/{EXPLANATION}", Resource::Subscriptions.names().plural),
+        "singularName": "",
+        "namespaced": true,
+        "kind": "Explanation",
+        "verbs": ["get"],
+    }));
     json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{GROUP}/{VERSION}"), "resources": resources })
 }
 

@@ -11,6 +11,7 @@
 mod accept;
 mod answer;
 mod discovery;
+mod explanation;
 mod kinds;
 mod listen;
 mod metrics;

@@ -11,12 +11,14 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderMap, Method, Uri, header};
+use render::{ClusterName, UnitKey};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{Form, form};
 use super::answer::{Refused, json_answer, typed};
+use super::explanation::explanation;
 use super::query::{Query, write_continue};
 use super::resource::{GROUP, Resource, VERSION};
 use super::store::Store;
@@ -92,6 +94,10 @@ pub(super) fn router(context: Context) -> Router {
         .route(
             &format!("{version}/namespaces/{{namespace}}/{{resource}}/{{name}}"),
             get(one_of_namespace),
+        )
+        .route(
+            &format!("{version}/namespaces/{{namespace}}/subscriptions/{{name}}/explanation"),
+            get(explained),
         )
         .fallback(async || Response::from(Refused::not_found("the server could not find the requested resource")))
         .layer(middleware::from_fn_with_state(context.clone(), door))
@@ -221,6 +227,33 @@ async fn one_of_namespace(
     uri: Uri,
 ) -> Response {
     answered(got(&context, &namespace, (&resource, &name), &headers, &uri).await)
+}
+
+/// Why a unit is where it is; `?cluster=NAME` narrows it.
+async fn explained(
+    State(context): State<Context>,
+    Path((namespace, name)): Path<(String, String)>,
+    uri: Uri,
+) -> Response {
+    let asked = || {
+        let unit = UnitKey::new(namespace.as_str(), name.as_str());
+        let unit = unit.map_err(|_| Refused::no_such_in(GROUP, "subscriptions", &name))?;
+        let cluster = pairs(&uri)?.into_iter().find(|(key, _)| key == "cluster");
+        let cluster = cluster.map(|(_, name)| {
+            ClusterName::parse(name.as_str()).map_err(|_| Refused::no_such_in(GROUP, "managedclusters", &name))
+        });
+        Ok((unit, cluster.transpose()?))
+    };
+    let (unit, cluster) = match asked() {
+        Ok(asked) => asked,
+        Err(refused) => return Refused::into(refused),
+    };
+    let state = context.store.snapshot();
+    let made = tokio::task::spawn_blocking(move || explanation(&state, &unit, cluster.as_ref()));
+    match made.await {
+        Ok(made) => answered(made.map(|value| json_answer(&value))),
+        Err(_) => Refused::unavailable("the explanation could not be made").into(),
+    }
 }
 
 fn answered(outcome: Result<Response, Refused>) -> Response {

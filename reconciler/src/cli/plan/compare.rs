@@ -1,57 +1,20 @@
-//! `flotilla plan`: what a revision changes, before it is pushed.
+//! The changes between what is rendered, or another revision, and the revision that is planned.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
 use render::describe::Description;
 use render::load::LoadMemo;
 use render::plan::{ClusterDelta, Delta, Memo, ObjectChange, Reports, Share, Snapshot, changes, deltas, plan};
 use render::{ClusterName, Digest, Finding, Published, Revision, UnitKey};
 use serde::Serialize;
 
-use super::{exit, output, plan_text};
+use super::PlanArguments;
+use super::summary::Summary;
 use crate::hub::load_revision;
-use crate::hub::publish::{Author, CommitId, StateRef, StateRefs, StateRepository};
+use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
-
-/// Show what a revision changes. Exits with 0 when it changes nothing, 1 when it does, and 2 on an error
-/// or an Error finding.
-#[derive(Debug, Args)]
-#[command(after_help = exit::HELP_PLAN)]
-pub(super) struct PlanArguments {
-    /// The repository, or a clone of it. What is not committed does not count.
-    #[arg(long, env = "FLOTILLA_REPOSITORY", default_value = ".")]
-    repository: PathBuf,
-    /// Its branch.
-    #[arg(long, env = "FLOTILLA_BRANCH", default_value = "main")]
-    branch: String,
-    /// The revision to compare with; without it, what the rendered ref says now. In a clone that is what the
-    /// last `git fetch` brought.
-    #[arg(long)]
-    from: Option<String>,
-    /// The revision to plan.
-    #[arg(long, default_value = "HEAD")]
-    to: String,
-    /// The ref of the approved target.
-    #[arg(long, default_value = "flotilla/rendered")]
-    rendered_ref: String,
-    /// How the plan is written.
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object.
-    Json,
-}
 
 /// A plan as it is shown.
 #[derive(Serialize)]
@@ -61,6 +24,8 @@ pub(super) struct Shown {
     pub(super) from: Option<Revision>,
     /// The revision that was planned.
     pub(super) to: Revision,
+    /// How much that is.
+    pub(super) summary: Summary,
     /// Units that change.
     pub(super) units: Vec<UnitChange>,
     /// What is wrong, sorted.
@@ -72,8 +37,17 @@ pub(super) struct Shown {
 #[serde(rename_all = "camelCase")]
 pub(super) struct UnitChange {
     pub(super) unit: UnitKey,
+    /// Whether no cluster has it any more.
+    pub(super) removed: bool,
     /// Clusters that change alike, together.
     pub(super) groups: Vec<Group>,
+}
+
+impl UnitChange {
+    /// Whether no cluster has it any more.
+    pub(super) fn is_removed(&self) -> bool {
+        self.removed
+    }
 }
 
 /// Clusters that change alike.
@@ -100,30 +74,8 @@ enum Contents {
     None,
 }
 
-pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
-    match shown(arguments) {
-        Ok(shown) => {
-            match arguments.output {
-                Output::Text => plan_text::print(&shown),
-                Output::Json => super::print(&output::json(&serde_json::to_value(&shown)?)),
-            }
-            let error = shown.findings.iter().any(Finding::is_error);
-            Ok(ExitCode::from(if error {
-                2
-            } else {
-                u8::from(!shown.units.is_empty())
-            }))
-        }
-        Err(error) => {
-            eprintln!("error: {}", crate::fault::line(error.as_ref()));
-            Ok(ExitCode::from(exit::PLAN_ERROR))
-        }
-    }
-}
-
-fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
-    let source = Source::open(&arguments.repository, &arguments.branch)
-        .with_context(|| format!("failed to open {}", arguments.repository.display()))?;
+pub(super) fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
+    let source = arguments.clone.open()?;
     let to = source
         .resolve(&arguments.to)
         .with_context(|| format!("failed to find {}", arguments.to))?;
@@ -132,11 +84,13 @@ fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
     let units = deltas(&planned.previous.units, &planned.plan.units);
     let units = units
         .into_iter()
-        .map(|delta| unit_change(delta, &before.contents, &planned.plan.contents));
+        .map(|delta| unit_change(delta, &before.contents, &planned.plan));
+    let units = units.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Shown {
         from: before.revision,
         to,
-        units: units.collect::<anyhow::Result<_>>()?,
+        summary: Summary::of(&units, &planned.findings),
+        units,
         findings: planned.findings,
     })
 }
@@ -155,25 +109,13 @@ fn before(arguments: &PlanArguments, source: &Source) -> anyhow::Result<Before> 
             contents: Contents::Planned(planned.plan.contents),
         });
     }
-    // A clone has the hub's refs as those of its remote.
-    for name in [
-        arguments.rendered_ref.clone(),
-        format!("refs/remotes/origin/{}", arguments.rendered_ref),
-    ] {
-        let refs = StateRefs {
-            rendered: name,
-            ..StateRefs::default()
-        };
-        let state = StateRepository::open(&arguments.repository, refs, Author::default(), source)?;
-        if let Some((commit, published)) = state.read_published(StateRef::Rendered)? {
-            let published = Published::clone(&published);
-            let revision = published.record.as_ref().map(|record| record.source.clone());
-            return Ok(Before {
-                revision,
-                published,
-                contents: Contents::Committed(Box::new(state), commit),
-            });
-        }
+    if let Some(rendered) = arguments.clone.rendered(source)? {
+        let record = rendered.published.record.as_ref();
+        return Ok(Before {
+            revision: record.map(|record| record.source.clone()),
+            contents: Contents::Committed(Box::new(rendered.state), rendered.commit),
+            published: rendered.published,
+        });
     }
     Ok(Before {
         revision: None,
@@ -211,7 +153,8 @@ fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow:
     })
 }
 
-fn unit_change(delta: Delta, old: &Contents, new: &BTreeMap<Digest, Arc<Description>>) -> anyhow::Result<UnitChange> {
+fn unit_change(delta: Delta, old: &Contents, plan: &render::Plan) -> anyhow::Result<UnitChange> {
+    let new = &plan.contents;
     let mut groups: Vec<Group> = Vec::new();
     for ClusterDelta { cluster, from, to } in delta.clusters {
         if let Some(group) = groups.iter_mut().find(|group| group.from == from && group.to == to) {
@@ -228,6 +171,7 @@ fn unit_change(delta: Delta, old: &Contents, new: &BTreeMap<Digest, Arc<Descript
         });
     }
     Ok(UnitChange {
+        removed: !plan.units.contains_key(&delta.unit),
         unit: delta.unit,
         groups,
     })

@@ -1,0 +1,52 @@
+//! An explanation from a clone: what the push of a revision would decide.
+
+use anyhow::Context as _;
+use render::load::LoadMemo;
+use render::{ClusterName, Published, UnitKey};
+use serde_json::Value;
+
+use super::{ExplainOptions, hint};
+use crate::cli::output;
+use crate::hub::load_revision;
+
+/// Explains a unit at a revision, on what the hub has rendered; `None` where there is no such unit, which is
+/// said.
+pub(super) fn explanation(
+    options: &ExplainOptions,
+    revision: &str,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<Option<Value>> {
+    let unit = UnitKey::new(namespace, name)?;
+    let cluster = options.cluster.as_deref().map(ClusterName::parse).transpose()?;
+    let source = options.clone.open()?;
+    let revision = source
+        .resolve(revision)
+        .with_context(|| format!("failed to find {revision}"))?;
+    let (fleet, findings) = load_revision(&source, &revision, &mut LoadMemo::default())
+        .with_context(|| format!("failed to read {revision}"))?;
+    let rendered = options.clone.rendered(&source)?;
+    let published = rendered.map(|rendered| rendered.published);
+    let published = published.unwrap_or_else(Published::default);
+    if let Some(unknown) = cluster.as_ref().filter(|name| !fleet.clusters.contains_key(*name)) {
+        output::tell(&format!(
+            "error: managedclusters \"{unknown}\" not found at {revision}\n"
+        ));
+        return Ok(None);
+    }
+    let Some(mut explained) = render::explain::explain(&fleet, &published, &unit, cluster.as_ref()) else {
+        output::tell(&format!("error: subscriptions \"{unit}\" not found at {revision}\n"));
+        let names: Vec<_> = fleet.units.keys().map(ToString::to_string).collect();
+        hint(&unit.to_string(), &names);
+        return Ok(None);
+    };
+    let own = findings
+        .into_iter()
+        .filter(|finding| finding.unit.as_ref() == Some(&unit));
+    explained.findings.extend(own);
+    explained.findings.sort();
+    explained.findings.dedup();
+    let mut value = serde_json::to_value(explained)?;
+    value["revision"] = Value::from(format!("sha1:{revision}"));
+    Ok(Some(value))
+}

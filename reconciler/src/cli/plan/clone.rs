@@ -1,0 +1,62 @@
+//! The clone that is looked at, and what the hub rendered in it.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use render::Published;
+
+use crate::hub::publish::{Author, CommitId, StateRef, StateRefs, StateRepository};
+use crate::hub::source::Source;
+
+/// Which clone.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CloneOptions {
+    /// The repository, or a clone of it. What is not committed does not count.
+    #[arg(long, env = "FLOTILLA_REPOSITORY", default_value = ".")]
+    pub(in crate::cli) repository: PathBuf,
+    /// Its branch.
+    #[arg(long, env = "FLOTILLA_BRANCH", default_value = "main")]
+    branch: String,
+    /// The ref of the approved target.
+    #[arg(long, default_value = "flotilla/rendered")]
+    rendered_ref: String,
+}
+
+/// What the hub rendered.
+pub(in crate::cli) struct Rendered {
+    pub(in crate::cli) published: Published,
+    pub(in crate::cli) state: StateRepository,
+    pub(in crate::cli) commit: CommitId,
+}
+
+impl CloneOptions {
+    /// Opens it.
+    pub(in crate::cli) fn open(&self) -> anyhow::Result<Source> {
+        Source::open(&self.repository, &self.branch)
+            .with_context(|| format!("failed to open {}", self.repository.display()))
+    }
+
+    /// What the rendered ref says here; a clone has the hub's refs as those of its remote.
+    pub(in crate::cli) fn rendered(&self, source: &Source) -> anyhow::Result<Option<Rendered>> {
+        for name in [
+            self.rendered_ref.clone(),
+            format!("refs/remotes/origin/{}", self.rendered_ref),
+        ] {
+            let refs = StateRefs {
+                rendered: name,
+                ..StateRefs::default()
+            };
+            let state = StateRepository::open(&self.repository, refs, Author::default(), source)?;
+            if let Some((commit, published)) = state.read_published(StateRef::Rendered)? {
+                let published = Published::clone(&published);
+                return Ok(Some(Rendered {
+                    published,
+                    state,
+                    commit,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}

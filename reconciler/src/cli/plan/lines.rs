@@ -1,0 +1,227 @@
+//! A unit's changes as lines, each with its sign: what text and Markdown have in common.
+
+use std::collections::BTreeMap;
+
+use render::ObjectKey;
+use render::plan::{Change, FieldChange, Share};
+
+use super::compare::{Group, UnitChange};
+use super::summary::counted;
+use crate::cli::output::visible;
+
+/// Clusters named one by one in a line; the rest is counted.
+const CLUSTERS_SHOWN_MAX: usize = 8;
+
+/// Characters of a value in a line.
+const VALUE_CHARS_MAX: usize = 80;
+
+/// What a line says of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    Added,
+    Removed,
+    Changed,
+}
+
+/// A line, with how deep it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) sign: Sign,
+    pub(super) depth: usize,
+    pub(super) what: What,
+}
+
+/// What a line is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Clusters that change alike, or an object.
+    Words(String),
+    /// A field.
+    Field {
+        name: String,
+        from: Option<String>,
+        to: Option<String>,
+    },
+}
+
+impl Sign {
+    pub(super) fn char(self) -> char {
+        match self {
+            Self::Added => '+',
+            Self::Removed => '-',
+            Self::Changed => '~',
+        }
+    }
+}
+
+/// The lines of a unit: clusters of which the same is to be said are told together.
+pub(super) fn lines(unit: &UnitChange) -> Vec<Line> {
+    let mut told: Vec<(Vec<Line>, Vec<&str>)> = Vec::new();
+    for group in &unit.groups {
+        let body = group_lines(group);
+        let names = group.clusters.iter().map(|cluster| cluster.as_str());
+        match told.iter_mut().find(|(known, _)| *known == body) {
+            Some((_, clusters)) => clusters.extend(names),
+            None => told.push((body, names.collect())),
+        }
+    }
+    // What is removed is read first.
+    told.sort_by_key(|(body, _)| body.first().is_none_or(|line| line.sign != Sign::Removed));
+    told.into_iter()
+        .flat_map(|(mut body, mut clusters)| {
+            clusters.sort_unstable();
+            if let Some(What::Words(words)) = body.first_mut().map(|line| &mut line.what) {
+                *words = format!("on {}{words}", named(&clusters));
+            }
+            body
+        })
+        .collect()
+}
+
+/// `a, b and 3 more`.
+pub(super) fn named(clusters: &[&str]) -> String {
+    let more = clusters.len().saturating_sub(CLUSTERS_SHOWN_MAX);
+    let shown = clusters[..clusters.len() - more].join(", ");
+    if more > 0 {
+        format!("{shown} and {more} more")
+    } else {
+        shown
+    }
+}
+
+/// A group's lines; the first lacks the clusters' names.
+fn group_lines(group: &Group) -> Vec<Line> {
+    let (sign, variant) = match (&group.from, &group.to) {
+        (Some(from), Some(to)) if from.variant != to.variant => {
+            (Sign::Changed, format!("{} -> {}", from.variant, to.variant))
+        }
+        (Some(_), Some(to)) => (Sign::Changed, to.variant.to_string()),
+        (None, Some(to)) => (Sign::Added, to.variant.to_string()),
+        (Some(from), None) => (Sign::Removed, from.variant.to_string()),
+        (None, None) => (Sign::Changed, String::new()),
+    };
+    let variant = match variant.as_str() {
+        "" | "default" => String::new(),
+        variant => format!(" (variant {variant})"),
+    };
+    let mut lines = vec![Line {
+        sign,
+        depth: 0,
+        what: What::Words(variant),
+    }];
+    lines.extend(
+        group
+            .objects
+            .iter()
+            .flat_map(|change| object_lines(&change.object, &change.change)),
+    );
+    lines.extend(replica_lines(group));
+    lines
+}
+
+fn object_lines(object: &ObjectKey, change: &Change) -> Vec<Line> {
+    let name = object_name(object);
+    let (sign, name) = match change {
+        Change::Added => (Sign::Added, name),
+        Change::Removed => (Sign::Removed, name),
+        Change::EncryptedChanged => (Sign::Changed, format!("{name} (encrypted)")),
+        Change::Changed(_) => (Sign::Changed, name),
+    };
+    let mut lines = vec![Line {
+        sign,
+        depth: 1,
+        what: What::Words(name),
+    }];
+    if let Change::Changed(fields) = change {
+        lines.extend(fields.iter().map(field_line));
+    }
+    lines
+}
+
+fn object_name(object: &ObjectKey) -> String {
+    let namespace = if object.namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", object.namespace)
+    };
+    visible(&format!("{} {namespace}{}", object.kind, object.name))
+}
+
+fn field_line(change: &FieldChange) -> Line {
+    let sign = match (&change.from, &change.to) {
+        (None, _) => Sign::Added,
+        (_, None) => Sign::Removed,
+        _ => Sign::Changed,
+    };
+    Line {
+        sign,
+        depth: 2,
+        what: What::Field {
+            name: visible(&change.field),
+            from: change.from.as_ref().map(value),
+            to: change.to.as_ref().map(value),
+        },
+    }
+}
+
+fn replica_lines(group: &Group) -> Vec<Line> {
+    let of = |share: &Option<Share>| share.as_ref().map(|share| share.replicas.clone()).unwrap_or_default();
+    let (from, to): (BTreeMap<_, _>, BTreeMap<_, _>) = (of(&group.from), of(&group.to));
+    let changed = to.iter().filter(|(object, count)| from.get(*object) != Some(*count));
+    changed
+        .map(|(object, count)| Line {
+            sign: Sign::Changed,
+            depth: 1,
+            what: What::Field {
+                name: format!("replicas of {}", visible(&format!("{} {}", object.kind, object.name))),
+                from: Some(from.get(object).map_or_else(|| "none".to_owned(), ToString::to_string)),
+                to: Some(count.to_string()),
+            },
+        })
+        .collect()
+}
+
+/// A value in one line. JSON escapes some of the characters that steer a terminal, and not all.
+fn value(value: &serde_json::Value) -> String {
+    let text = visible(&value.to_string());
+    match text.char_indices().nth(VALUE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// What a unit loses, in words; empty where it loses nothing.
+pub(super) fn losses(unit: &UnitChange) -> String {
+    let removed = |group: &&Group| group.to.is_none();
+    let mut clusters: Vec<_> = unit
+        .groups
+        .iter()
+        .filter(removed)
+        .flat_map(|group| group.clusters.iter().map(|cluster| cluster.as_str()))
+        .collect();
+    clusters.sort_unstable();
+    let mut objects: Vec<_> = unit
+        .groups
+        .iter()
+        .filter(|group| group.to.is_some())
+        .flat_map(|group| &group.objects)
+        .filter(|change| change.change == Change::Removed)
+        .map(|change| object_name(&change.object))
+        .collect();
+    objects.sort();
+    objects.dedup();
+    let mut parts = Vec::new();
+    if !clusters.is_empty() {
+        let all = if unit.is_removed() { "all of it" } else { "the unit" };
+        parts.push(format!("{all} from {}", named(&clusters)));
+    }
+    match objects.as_slice() {
+        [] => {}
+        [one] => parts.push(one.clone()),
+        [first, ..] => parts.push(format!(
+            "{}, such as {first}",
+            counted(objects.len(), "object", "objects")
+        )),
+    }
+    parts.join("; ")
+}

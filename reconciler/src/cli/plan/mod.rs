@@ -1,0 +1,129 @@
+//! `flotilla plan`: what a revision changes, before it is pushed.
+//!
+//! In: a clone and two revisions of it. Out: the changes, for a person, for a review, or as JSON. What a plan
+//! is, is [`render::plan`]'s matter; nothing is written anywhere.
+
+mod clone;
+mod compare;
+mod lines;
+mod markdown;
+mod summary;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use render::Finding;
+use serde_json::json;
+
+pub(super) use clone::CloneOptions;
+
+use super::output::visible;
+use super::{exit, output};
+use compare::Shown;
+
+/// Show what a revision changes. Exits with 0 when it changes nothing, 1 when it does, and 2 on an error
+/// or an Error finding.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP_PLAN)]
+pub(super) struct PlanArguments {
+    #[command(flatten)]
+    clone: CloneOptions,
+    /// The revision to compare with; without it, what the rendered ref says now. In a clone that is what the
+    /// last `git fetch` brought.
+    #[arg(long)]
+    from: Option<String>,
+    /// The revision to plan.
+    #[arg(long, default_value = "HEAD")]
+    to: String,
+    /// How the plan is written.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Whether it is coloured: with auto on a terminal, unless NO_COLOR is set.
+    #[arg(long, value_enum, default_value_t)]
+    color: Color,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+    /// For a comment on a pull request.
+    Markdown,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    fn is_on(self) -> bool {
+        let wanted = || std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        match self {
+            Self::Auto => std::io::IsTerminal::is_terminal(&std::io::stdout()) && wanted(),
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
+pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
+    match compare::shown(arguments) {
+        Ok(shown) => {
+            print(arguments, &shown)?;
+            let error = shown.findings.iter().any(Finding::is_error);
+            Ok(ExitCode::from(if error {
+                exit::PLAN_ERROR
+            } else {
+                u8::from(!shown.units.is_empty())
+            }))
+        }
+        Err(error) => {
+            let line = visible(&crate::fault::line(error.as_ref()));
+            if arguments.output == Output::Json {
+                output::print(&output::json(&json!({ "error": line })));
+            }
+            output::tell(&format!("error: {line}\n"));
+            Ok(ExitCode::from(exit::PLAN_ERROR))
+        }
+    }
+}
+
+/// Prints the changes to stdout. Findings and hints go to stderr where the form has no place for them.
+fn print(arguments: &PlanArguments, shown: &Shown) -> anyhow::Result<()> {
+    match arguments.output {
+        Output::Text => output::print(&text::text(shown, arguments.color.is_on())),
+        Output::Markdown => output::print(&markdown::markdown(shown)),
+        Output::Json => output::print(&output::json(&serde_json::to_value(shown)?)),
+    };
+    if shown.from.is_none() {
+        output::tell("hint: no rendered ref is here to compare with; `git fetch` brings the one the hub wrote\n");
+    }
+    if arguments.output == Output::Text {
+        for finding in &shown.findings {
+            output::tell(&format!("{}\n", in_sight(finding)));
+        }
+    }
+    Ok(())
+}
+
+/// A finding whose words, which may come from anybody's file, steer no terminal.
+fn in_sight(finding: &Finding) -> Finding {
+    Finding {
+        file: visible(&finding.file),
+        field: visible(&finding.field),
+        message: visible(&finding.message),
+        hint: visible(&finding.hint),
+        ..finding.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

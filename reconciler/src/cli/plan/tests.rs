@@ -1,0 +1,216 @@
+//! Plans as they are read, as golden files.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use clap::Parser as _;
+
+use super::*;
+
+/// A clone in a folder of its own.
+struct Clone(tempfile::TempDir);
+
+impl Clone {
+    fn new() -> Self {
+        let clone = Self(tempfile::tempdir().expect("a temporary folder can be made"));
+        clone.git(&["init", "--quiet", "--initial-branch=main"]);
+        clone
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let mut command = Command::new("git");
+        command.current_dir(self.0.path()).args(arguments);
+        for role in ["AUTHOR", "COMMITTER"] {
+            // The same commit whenever a test runs: its id stands in the golden files.
+            command.env(format!("GIT_{role}_NAME"), "Ada");
+            command.env(format!("GIT_{role}_EMAIL"), "ada@example.com");
+            command.env(format!("GIT_{role}_DATE"), "1700000000 +0000");
+        }
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null");
+        let output = command.output().expect("git starts");
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("it is writable");
+        fs::write(path, text).expect("it is writable");
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "a change"]);
+    }
+
+    fn shown(&self, from: &str, to: &str) -> Shown {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            arguments: PlanArguments,
+        }
+        let folder = self.0.path().display().to_string();
+        let arguments = ["plan", "--repository", &folder, "--from", from, "--to", to];
+        let alone = Alone::try_parse_from(arguments).expect("the arguments are right");
+        compare::shown(&alone.arguments).expect("both revisions can be read")
+    }
+}
+
+fn cluster(name: &str, env: &str) -> String {
+    format!(
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: ManagedCluster\nmetadata: {{name: {name}, labels: {{env: {env}}}}}\n"
+    )
+}
+
+fn subscription(name: &str, env: &str) -> String {
+    format!(
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Subscription\nmetadata: {{name: {name}, namespace: shop}}\n\
+         spec:\n  subscribers: [{{clusterAffinity: {{matchLabels: {{env: {env}}}}}}}]\n  feeds: [{{path: 'feeds/{name}/**'}}]\n"
+    )
+}
+
+fn object(kind: &str, name: &str, data: &str) -> String {
+    format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: shop}}\n{data}\n")
+}
+
+/// Twelve clusters, and a change that changes, adds, removes, moves and breaks something.
+fn story() -> Clone {
+    let clone = Clone::new();
+    clone.write(
+        "fleet.yaml",
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec: {plaintextSecrets: warn}\n",
+    );
+    for index in 0..12 {
+        clone.write(
+            &format!("clusters/c{index:02}.yaml"),
+            &cluster(&format!("c{index:02}"), "prod"),
+        );
+    }
+    clone.write("clusters/t.yaml", &cluster("t", "test"));
+    for (name, env) in [("web", "prod"), ("old", "test"), ("broken", "prod"), ("moved", "prod")] {
+        clone.write(&format!("subscriptions/{name}.yaml"), &subscription(name, env));
+    }
+    clone.write(
+        "feeds/web/a.yaml",
+        &object("ConfigMap", "a", "data: {colour: red, gone: \"1\"}"),
+    );
+    clone.write("feeds/web/b.yaml", &object("ConfigMap", "b", "data: {}"));
+    clone.write(
+        "feeds/web/s.yaml",
+        &object("Secret", "s", "stringData: {password: hunter1}"),
+    );
+    clone.write("feeds/old/o.yaml", &object("ConfigMap", "o", "data: {}"));
+    clone.write("feeds/broken/x.yaml", &object("ConfigMap", "x", "data: {}"));
+    clone.write("feeds/moved/m.yaml", &object("ConfigMap", "m", "data: {}"));
+    clone.commit();
+    clone.write(
+        "feeds/web/a.yaml",
+        &object("ConfigMap", "a", "data: {colour: blue, \"```\": new}"),
+    );
+    clone.git(&["rm", "--quiet", "feeds/web/b.yaml", "subscriptions/old.yaml"]);
+    clone.write(
+        "feeds/web/s.yaml",
+        &object("Secret", "s", "stringData: {password: hunter2}"),
+    );
+    clone.write("feeds/web/new.yaml", &object("ConfigMap", "new", "data: {}"));
+    clone.write("feeds/broken/x.yaml", "kind: [\n");
+    clone.write("subscriptions/moved.yaml", &subscription("moved", "test"));
+    clone.write(
+        "localizations/c03.yaml",
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Localization\nmetadata: {name: tint, namespace: c03}\nspec:\n  \
+         feed: {apiVersion: v1, kind: ConfigMap, namespace: shop, name: a}\n  overrides:\n    \
+         - {name: tint, type: MergePatch, value: 'data: {colour: green}'}\n",
+    );
+    clone.commit();
+    clone
+}
+
+#[track_caller]
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/cli/plan/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("the golden folder is writable");
+        fs::write(&path, text).expect("the golden file is writable");
+    }
+    let expected = fs::read_to_string(&path).expect("the golden file is there; UPDATE_GOLDEN=1 writes it");
+    assert_eq!(text, expected, "{name} differs; UPDATE_GOLDEN=1 rewrites it");
+}
+
+#[test]
+fn a_plan_reads_well_in_every_form() {
+    let shown = story().shown("HEAD~1", "HEAD");
+    golden("plan.txt", &text::text(&shown, false));
+    golden("plan-coloured.txt", &text::text(&shown, true));
+    golden("plan.md", &markdown::markdown(&shown));
+    let json = serde_json::to_value(&shown).expect("a plan is JSON");
+    golden("plan.json", &output::json(&json));
+    for form in [text::text(&shown, true), markdown::markdown(&shown), json.to_string()] {
+        assert!(!form.contains("hunter"), "no value of a Secret is told: {form}");
+    }
+}
+
+#[test]
+fn a_plan_without_changes_says_so() {
+    let shown = story().shown("HEAD~1", "HEAD~1");
+    let text = text::text(&shown, false);
+    assert!(text.starts_with("Nothing changes; 1 warning.\n"), "{text}");
+    let markdown = markdown::markdown(&shown);
+    assert!(markdown.contains("**Nothing changes; 1 warning.**"), "{markdown}");
+}
+
+#[test]
+fn a_comment_never_outgrows_its_place() {
+    let clone = Clone::new();
+    clone.write("clusters/a.yaml", &cluster("a", "prod"));
+    clone.commit();
+    for index in 0..400 {
+        let name = format!("unit-{index:03}");
+        clone.write(&format!("subscriptions/{name}.yaml"), &subscription(&name, "prod"));
+        let data: String = (0..5)
+            .map(|field| format!("---\n{}", object("ConfigMap", &format!("{name}-{field}"), "")))
+            .collect();
+        clone.write(&format!("feeds/{name}/a.yaml"), &data);
+    }
+    clone.commit();
+    let text = markdown::markdown(&clone.shown("HEAD~1", "HEAD"));
+    assert!(text.len() <= markdown::BYTES_MAX, "{}", text.len());
+    assert!(
+        text.contains("400 units change on 1 cluster"),
+        "the summary counts all: {}",
+        &text[..200]
+    );
+    assert!(text.contains("more units do not fit here"), "and the rest is counted");
+    assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+}
+
+#[test]
+fn nothing_that_a_file_says_steers_the_reviewers_terminal() {
+    let nasty = "a\u{1b}[2J\nb\u{9b}\u{202e}";
+    let finding = Finding::error("X", nasty).at(nasty, 1).field(nasty).hint(nasty);
+    let told = in_sight(&finding).to_string();
+    let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!told.chars().any(steers), "{told:?}");
+    let clone = Clone::new();
+    clone.write("clusters/a.yaml", &cluster("a", "prod"));
+    clone.write("subscriptions/web.yaml", &subscription("web", "prod"));
+    clone.write("feeds/web/a.yaml", &object("ConfigMap", "a", "data: {x: \"1\"}"));
+    clone.commit();
+    clone.write(
+        "feeds/web/a.yaml",
+        &object("ConfigMap", "a", "data: {x: \"a\\e[2J\\u202eb\", \"k\\e\": \"2\"}"),
+    );
+    clone.commit();
+    let shown = clone.shown("HEAD~1", "HEAD");
+    for form in [text::text(&shown, false), markdown::markdown(&shown)] {
+        assert!(form.contains("/data/x"), "{form}");
+        assert!(!form.chars().any(steers), "{form:?}");
+    }
+}
