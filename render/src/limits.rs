@@ -26,6 +26,10 @@ pub const PATCH_COPIED_BYTES_MAX: usize = FILE_BYTES_MAX;
 /// Findings kept for one file: beyond it one more line says how many were left out.
 pub const FINDINGS_PER_FILE_MAX: usize = 20;
 
+/// Bytes of one unit on one cluster, as it travels: a delivery carries it whole, in a message of at most 64 MiB.
+/// What no agent could be sent is refused while it is planned, and the clusters keep what they have.
+pub const UNIT_BYTES_MAX: usize = 60 << 20;
+
 /// Characters of one message, so that a broken file cannot fill a status.
 pub const MESSAGE_CHARS_MAX: usize = 1_024;
 

@@ -203,7 +203,11 @@ fn described(objects: &[Value]) -> DesiredUnit {
         .collect();
     objects.sort_by(|a, b| a.key.cmp(&b.key));
     let digest = Digest::of_value(&objects.iter().map(|object| json!(object.content)).collect());
-    let description = Arc::new(Description { objects, digest });
+    let description = Arc::new(Description {
+        objects,
+        digest,
+        bytes: 0,
+    });
     DesiredUnit {
         description,
         replicas: BTreeMap::new(),

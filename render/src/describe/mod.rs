@@ -31,6 +31,8 @@ pub struct Description {
     pub objects: Vec<DescribedObject>,
     /// Over the objects' content; provenance is no part of it.
     pub digest: Digest,
+    /// Length of the bytes it travels as.
+    pub bytes: usize,
 }
 
 /// One object after overrides.

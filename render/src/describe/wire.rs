@@ -47,8 +47,12 @@ impl Description {
         if let Some(pair) = objects.windows(2).find(|pair| pair[0].key == pair[1].key) {
             return Err(InvalidDescription::Duplicate(pair[0].key.clone()));
         }
-        let digest = Digest::of_bytes(&write(&objects));
-        Ok(Self { objects, digest })
+        let written = write(&objects);
+        Ok(Self {
+            digest: Digest::of_bytes(&written),
+            bytes: written.len(),
+            objects,
+        })
     }
 
     /// The bytes that travel; [`Description::digest`] is theirs.

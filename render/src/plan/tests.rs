@@ -238,3 +238,29 @@ fn objects_keep_their_key_through_the_plan() {
     let content = plan.contents.values().next().expect("one content");
     assert_eq!(content.objects[0].key, ObjectKey::new("v1", "ConfigMap", "shop", "web"));
 }
+
+#[test]
+fn a_unit_that_no_message_could_carry_is_refused_and_the_last_good_one_stays() {
+    let part = |number: usize, bytes: usize| config_map(&format!("part-{number}"), &"x".repeat(bytes));
+    let large: Vec<_> = (0..9).map(|number| part(number, 7 << 20)).collect();
+    let small = vec![part(0, 1)];
+    let before = planned(&snapshot(
+        '1',
+        vec![unit("shop/web", small)],
+        Vec::new(),
+        &Plan::default(),
+    ));
+    let after = planned(&snapshot('2', vec![unit("shop/web", large)], Vec::new(), &before));
+    assert_eq!(after.units, before.units, "it keeps its whole last good content");
+    let told: Vec<_> = after
+        .findings
+        .iter()
+        .map(|finding| (finding.reason.as_str(), finding.line))
+        .collect();
+    assert_eq!(told, [("UnitTooLarge", 1)]);
+    assert!(
+        after.findings[0]
+            .message
+            .starts_with("its 9 objects take 64 MiB, and one unit may take 60 MiB")
+    );
+}

@@ -9,6 +9,7 @@ use crate::describe::Description;
 use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::fleet::Unit;
+use crate::limits::UNIT_BYTES_MAX;
 use crate::localize::{self, Touching};
 use crate::model::{Cluster, Override, Scheduling};
 use crate::name::{ClusterName, Revision, UnitKey, VariantName};
@@ -203,12 +204,30 @@ fn render_group(
         Some(rendered) => Arc::clone(&rendered.content),
         None => Arc::new(localize::localize(&unit.base, &group.overrides, made_from.divided)?),
     };
+    if content.bytes > UNIT_BYTES_MAX {
+        return Err(vec![too_large(unit, content.bytes)]);
+    }
     let secrets = policy::check_secrets(&unit.base, &content, context.snapshot.fleet.spec.plaintext_secrets());
     if secrets.iter().any(Finding::is_error) {
         Err(secrets)
     } else {
         Ok((Rendered { made_from, content }, secrets))
     }
+}
+
+fn too_large(unit: &Unit, bytes: usize) -> Finding {
+    let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+    let message = format!(
+        "its {} objects take {} MiB, and one unit may take {} MiB",
+        unit.base.objects.len(),
+        mib(bytes),
+        mib(UNIT_BYTES_MAX)
+    );
+    let subscription = &unit.subscription;
+    Finding::error("UnitTooLarge", message)
+        .at(subscription.file.as_ref(), subscription.line)
+        .field("spec.feeds")
+        .hint("divide its feeds among several Subscriptions")
 }
 
 impl Group<'_> {

@@ -99,7 +99,11 @@ fn described(objects: &[Value]) -> DesiredUnit {
     objects.sort_by(|a, b| a.key.cmp(&b.key));
     let digest = Digest::of_value(&objects.iter().map(|object| json!(object.content)).collect());
     DesiredUnit {
-        description: Arc::new(Description { objects, digest }),
+        description: Arc::new(Description {
+            objects,
+            digest,
+            bytes: 0,
+        }),
         replicas: BTreeMap::new(),
     }
 }
