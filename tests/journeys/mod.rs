@@ -7,6 +7,7 @@
 mod broken;
 mod changes;
 mod clusternet;
+mod demo;
 mod envelopes;
 mod first_push;
 mod plan;

@@ -1,110 +1,75 @@
-//! The way that the README shows, command by command, with the repository that `flotilla init` writes.
+//! The way that the README shows, command by command, as it stands there.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use flotilla_tests::flotilla::flotilla;
-use flotilla_tests::{ControlPlane, Flotilla, Options, Output, Repository, eventually, parts, ports, scratch, wait};
+use flotilla_tests::{ControlPlane, Options, Output, flotilla::binary, parts, ports, scratch};
 
-fn run(command: &mut Command) -> String {
-    Output::of(command).expect_ok().trim().to_owned()
+fn paper(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)).unwrap()
 }
 
-fn text(path: &Path) -> String {
-    path.display().to_string()
+/// The commands below a heading of the README.
+#[track_caller]
+fn commands(heading: &str) -> String {
+    let readme = paper("README.md");
+    let section = readme.split("\n## ").find(|section| section.starts_with(heading));
+    let block = section.and_then(|section| section.split("```sh\n").nth(1)?.split("```").next());
+    block
+        .unwrap_or_else(|| panic!("the README has commands below {heading:?}"))
+        .to_owned()
 }
 
-/// What the template's Globalization and Localization say of this cluster.
-fn differences_arrive(cluster: &ControlPlane) {
-    eventually(wait::LONG, "the shop arrives", || {
-        let web = cluster.get("shop", "deployment/web")?;
-        let page = cluster.get("shop", "configmap/web-page")?;
-        let seen = (web["spec"]["replicas"].as_u64(), page["data"]["index.html"].as_str());
-        match seen {
-            (Some(3), Some("<h1>Bienvenue</h1>\n")) => Ok(()),
-            seen => Err(format!("{seen:?}")),
-        }
-    });
-}
-
-fn every_manifest_is_what_an_api_server_takes(cluster: &ControlPlane, work: &Path) {
-    for folder in ["feeds", "access"] {
-        let folder = text(&work.join(folder));
-        let judged = cluster.kubectl(&["apply", "--dry-run=server", "--recursive", "--filename", &folder]);
-        judged.expect_ok();
-    }
+#[test]
+fn the_readmes_first_two_commands_are_there() {
+    assert_eq!(commands("Try it"), "cargo demo\n");
+    // What it runs is what the journey `demo` runs.
+    let alias = "demo = \"run -p flotilla-harness --bin flotilla-demo\"";
+    assert!(paper(".cargo/config.toml").lines().any(|line| line == alias));
+    let program = commands("Test it");
+    assert!(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(program.trim())
+            .is_file()
+    );
 }
 
 #[test]
 fn the_readmes_commands_bring_a_first_object_to_a_cluster() {
     let cluster = ControlPlane::start("paris", Options::default());
-    let folder = scratch::folder("readme");
-    let repository = Repository::empty();
-    run(flotilla().arg("init").arg(repository.work()));
-    let key = text(&folder.join("hub.key"));
-    let hub_key = run(flotilla().args(["hub", "key", "--key", &key]));
-    let agent_key = text(&folder.join("paris.key"));
-    let join = ["agent", "join", "--cluster", "paris", "--key", &agent_key];
-    let registration = run(flotilla().args(join).args(["--label", "environment=production"]));
-    repository.write("clusters/paris.yaml", registration);
-    repository.commit("begin the fleet");
-    repository.push();
-
-    let address = format!("127.0.0.1:{}", ports::free());
-    let api = format!("127.0.0.1:{}", ports::free());
-    let (bare, kubeconfig) = (text(repository.bare()), text(&cluster.kubeconfig()));
-    let _hub = Flotilla::hub(&[
-        "--repository",
-        &bare,
-        "--key",
-        &key,
-        "--listen",
-        &address,
-        "--api",
-        &api,
-    ]);
-    let journal = text(&folder.join("journal"));
-    let agent = [
-        "--cluster",
-        "paris",
-        "--hub",
-        &address,
-        "--hub-key",
-        &hub_key,
-        "--key",
-        &agent_key,
-    ];
-    let _agent = Flotilla::agent(&[&agent[..], &["--kubeconfig", &kubeconfig, "--journal", &journal]].concat());
-
-    let greeting = |expected: &str| {
-        eventually(wait::LONG, "the greeting arrives", || {
-            let found = cluster.get("default", "configmap/hello")?;
-            if found["data"]["greeting"] == expected {
-                Ok(())
-            } else {
-                Err(found.to_string())
-            }
-        });
-    };
-    greeting("Hello from Git.");
-    let file = "feeds/hello/hello.yaml";
-    let changed = repository
-        .read("main", file)
-        .unwrap()
-        .replace("Hello from Git.", "Hello again.");
-    repository.push_files("greet again", &[(file, &changed)]);
-    greeting("Hello again.");
-    differences_arrive(&cluster);
-    every_manifest_is_what_an_api_server_takes(&cluster, repository.work());
-
-    let mut kubectl = parts::command("kubectl");
-    kubectl.args([
-        "--server",
-        &format!("http://{api}"),
-        "get",
-        "subscriptions",
-        "--all-namespaces",
-    ]);
-    let listed = run(kubectl.env("KUBECONFIG", "/dev/null"));
-    assert!(listed.contains("hello"), "the hub answers kubectl: {listed}");
+    let home = scratch::folder("readme");
+    fs::create_dir(home.join(".kube")).unwrap();
+    fs::copy(cluster.kubeconfig(), home.join(".kube/config")).unwrap();
+    let [listen, api] = [(); 2].map(|()| format!("127.0.0.1:{}", ports::free()));
+    let script = commands("Run it on clusters you have");
+    let (build, rest) = script.split_once('\n').unwrap();
+    assert!(
+        build.starts_with("cargo build --release"),
+        "the tests have built it already: {build}"
+    );
+    // Fixed ports may be in use here, and whatever the script leaves running ends with it.
+    let script = format!("trap 'kill $!' EXIT\n{}", rest.replace("127.0.0.1:7070", &api));
+    let mut shell = Command::new("sh");
+    let flotilla = binary("flotilla");
+    let path = [flotilla.parent().unwrap(), parts::folder()].map(|folder| folder.display().to_string());
+    shell.env(
+        "PATH",
+        format!("{}:{}", path.join(":"), std::env::var("PATH").unwrap_or_default()),
+    );
+    shell.env("HOME", &home).env_remove("KUBECONFIG");
+    shell.env("FLOTILLA_LISTEN", listen).env("FLOTILLA_API", &api);
+    for role in ["AUTHOR", "COMMITTER"] {
+        shell
+            .env(format!("GIT_{role}_NAME"), "Ada")
+            .env(format!("GIT_{role}_EMAIL"), "ada@example.com");
+    }
+    let said = Output::of(shell.current_dir(&home).args(["-ec", &script])).expect_ok();
+    assert!(
+        said.contains("hello"),
+        "the cluster has it, and the hub answers kubectl: {said}"
+    );
+    let found = cluster.get("default", "configmap/hello").unwrap();
+    assert_eq!(found["data"]["greeting"], "Hello from Git.");
 }

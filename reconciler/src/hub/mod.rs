@@ -27,5 +27,5 @@ pub mod source;
 
 pub use options::{HubError, HubOptions, OnRewrite};
 pub use planner::load_revision;
-pub use run::{SharedState, run};
+pub use run::{SharedState, run, run_with};
 pub use serve::Listen;

@@ -69,6 +69,11 @@ struct Hub {
 
 /// Runs a hub until shutdown.
 pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(), HubError> {
+    run_with(options, SharedState::default(), shutdown).await
+}
+
+/// As [`run`], with a place for its state that whoever started it can look at. Only the hub writes there.
+pub async fn run_with(options: HubOptions, state: SharedState, shutdown: CancellationToken) -> Result<(), HubError> {
     let Opened {
         source,
         repository,
@@ -76,14 +81,16 @@ pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(),
     } = open(&options).await?;
     let keeper = Arc::new(Keeper::new(repository));
     let registry = Arc::new(Registry::default());
-    let mut state = State::with_new_lineage(options.new_lineage);
-    state.branch = options.branch.clone();
-    state.remote = remote.as_ref().map(|remote| RemoteState {
-        url: remote.url().to_string(),
-        holds_state: remote.holds_state(),
-        ..RemoteState::default()
-    });
-    let state: SharedState = Arc::new(RwLock::new(state));
+    {
+        let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
+        *state = State::with_new_lineage(options.new_lineage);
+        state.branch = options.branch.clone();
+        state.remote = remote.as_ref().map(|remote| RemoteState {
+            url: remote.url().to_string(),
+            holds_state: remote.holds_state(),
+            ..RemoteState::default()
+        });
+    }
     let (events, heard) = mpsc::channel(EVENTS_MAX);
     let dispatch = Arc::new(Dispatch::default());
     let sessions = Sessions {

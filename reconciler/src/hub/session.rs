@@ -137,7 +137,7 @@ impl Sessions {
                     let Some(envelope) = newest.borrow_and_update().clone() else { continue };
                     if is_news(&envelope, told.as_deref(), heard.borrow().as_ref()) {
                         write_message(&mut writer, &Deliver::Envelope { envelope: Envelope::clone(&envelope) }).await?;
-                        tracing::debug!(sequence = envelope.sequence, "Told envelope.");
+                        tracing::debug!(cluster = %envelope.cluster, sequence = envelope.sequence, "Told envelope.");
                         told = Some(envelope);
                     }
                 }

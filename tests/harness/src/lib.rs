@@ -1,5 +1,5 @@
 //! The simulated fleet: an in-memory Kubernetes API server, as many of them in one process as a bench or a
-//! demonstration wants.
+//! demonstration wants, with an agent for each ([`fleet`]), and the demonstration itself ([`demo`]).
 //!
 //! In: requests, by [`ApiServer::client`] without a socket or by [`ApiServer::serve`] with one. Out: what a
 //! real API server would answer, as far as it is built; the contract tests of the house hold
@@ -30,6 +30,9 @@ mod store;
 mod table;
 mod verbs;
 mod watching;
+
+pub mod demo;
+pub mod fleet;
 
 pub use cluster::{ApiServer, Backup, Body, Options};
 pub use fault::{Fault, FaultId, Faults, Requests};

@@ -124,6 +124,11 @@ impl State {
             .is_some_and(|fleet| fleet.clusters.contains_key(cluster))
     }
 
+    /// Whether no plan and no write is under way, so that whatever is due on what is known was done.
+    pub fn is_at_rest(&self) -> bool {
+        self.has_looked() && !self.writing && self.planning.is_none()
+    }
+
     /// Whether source and both state refs were looked at since this hub runs.
     pub fn has_looked(&self) -> bool {
         self.state_seen && self.source.is_some()

@@ -1,0 +1,305 @@
+//! What is printed. It is the first that a newcomer reads of this project: short, and every line of it can be
+//! pasted as it stands.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use render::Finding;
+
+use super::folder::Folder;
+use super::follow::{News, What};
+use super::once::{Journey, Span, Times};
+use super::places;
+use super::repository::FILE;
+use super::world::{ShownCluster, View};
+
+/// Clusters that are listed one by one.
+const LISTED_MAX: usize = 6;
+
+/// Findings that are told in full.
+const FINDINGS_MAX: usize = 5;
+
+/// Digits of a commit.
+const SHORT: usize = 12;
+
+/// What there is, what to push, and where to look.
+pub(super) fn welcome(folder: &Folder, view: &View) -> String {
+    let count = view.clusters.len();
+    let place = quoted(folder.path());
+    let work = quoted(&folder.work());
+    let names: Vec<_> = view.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+    let names = if names.len() > LISTED_MAX {
+        "three of them below".to_owned()
+    } else {
+        names.join(", ")
+    };
+    let server = match view.api.port() {
+        places::HUB_PORT => String::new(),
+        _ => format!(" --server http://{}", view.api),
+    };
+    let note = note(folder);
+    let mut text = format!(
+        "\nA fleet of {count} simulated clusters ({names}) and its hub run in this process.
+They have what this repository says: {work}
+
+Change the fleet, in another terminal:
+
+  cd {work}
+  echo '  {note}: from my first push' >> {FILE}
+  git commit -am 'Leave a note' && git push
+
+Look at it:
+
+  cd {place}
+  ./flotilla status{server}
+  ./flotilla get placements{server}
+  ./flotilla explain shop/web{server}
+
+or with kubectl, if you have it:
+
+"
+    );
+    let _written = writeln!(text, "  kubectl --server http://{} get subscriptions -A", view.api);
+    for cluster in view.clusters.iter().take(if count > LISTED_MAX { 3 } else { count }) {
+        let ShownCluster {
+            name,
+            environment,
+            address,
+            ..
+        } = cluster;
+        let _written = writeln!(
+            text,
+            "  kubectl --server http://{address} get configmap hello -o yaml   # {name}, {environment}"
+        );
+    }
+    let _written = write!(
+        text,
+        "\nThe log is {}. Ctrl-C ends the demo.\n\nWaiting for your push.\n",
+        folder.log().display()
+    );
+    text
+}
+
+/// A key that the file does not have yet, so that the line to paste is right each time.
+fn note(folder: &Folder) -> String {
+    let file = std::fs::read_to_string(folder.work().join(FILE)).unwrap_or_default();
+    let taken = |number: &usize| file.contains(&format!("  note-{number}:"));
+    let number = (1..).find(|number| !taken(number)).unwrap_or(1);
+    format!("note-{number}")
+}
+
+/// One push, or whatever else happened.
+pub(super) fn news(news: &News) -> String {
+    let subject = news
+        .subject
+        .as_ref()
+        .map(|subject| format!(" {subject:?}"))
+        .unwrap_or_default();
+    let which = news
+        .revision
+        .as_ref()
+        .map(|revision| format!("{revision}{subject}: "))
+        .unwrap_or_default();
+    let what = match &news.what {
+        What::Applied {
+            sequence,
+            affected,
+            total,
+            after,
+            failed,
+        } => {
+            let clusters = match affected {
+                affected if affected == total => format!("{affected} of {total} clusters"),
+                1 => format!("the one cluster of {total} that it changes"),
+                affected => format!("the {affected} clusters of {total} that it changes"),
+            };
+            let mut text = format!("released as {sequence}; applied in {clusters} after {}", ms(*after));
+            for (cluster, object) in failed.iter().take(FINDINGS_MAX) {
+                let _written = write!(text, "\n  {cluster}: {}: {}", object.object, object.message);
+            }
+            text
+        }
+        What::Slow {
+            applied,
+            affected,
+            waiting,
+        } => format!("applied in {applied} of {affected} clusters so far; waiting for {waiting}"),
+        What::NoChange { errors: 0 } => "planned; no cluster has to change".to_owned(),
+        What::NoChange { errors: 1 } => "planned with an error; no cluster changes".to_owned(),
+        What::NoChange { errors } => format!("planned with {errors} errors; no cluster changes"),
+        What::Proposed { branch } => format!(
+            "proposed; merge it to release it:\n  git fetch && git push origin origin/{branch}:flotilla/rendered"
+        ),
+        What::Trouble { message } => message.clone(),
+    };
+    format!("{which}{what}\n")
+}
+
+/// Findings as the hub tells them, with what to do.
+pub(super) fn findings(new: &[Finding], is_mended: bool) -> String {
+    let mut text = String::new();
+    for finding in new.iter().take(FINDINGS_MAX) {
+        let _written = writeln!(text, "  {}", finding.to_string().replace('\n', "\n  "));
+    }
+    if new.len() > FINDINGS_MAX {
+        let _written = writeln!(
+            text,
+            "  and {} more; ./flotilla status shows them",
+            new.len() - FINDINGS_MAX
+        );
+    }
+    if new.iter().any(Finding::is_error) {
+        text.push_str("  The clusters keep what they have of it until a push mends that.\n");
+    }
+    if is_mended {
+        text.push_str("  Mended: the repository has no error.\n");
+    }
+    text
+}
+
+/// Where the time of one push went.
+pub(super) fn journey(journey: &Journey, view: &View, begun: Duration, value: &str) -> String {
+    let commit: String = journey.commit.chars().take(SHORT).collect();
+    let count = view.clusters.len();
+    let last = journey.seen.values().max().copied().unwrap_or_default();
+    let mut text = format!(
+        "{count} clusters, a hub and a fleet repository were up after {:.1} s.\n\nOne push, in ms since it began:\n\n",
+        begun.as_secs_f64()
+    );
+    let mut row = |room: &str, at: String, what: &str| {
+        let _written = writeln!(text, "  {room:<8} {at:>7}   {what}");
+    };
+    row(
+        "git push",
+        one(Some(journey.pushed)),
+        &format!("of {commit}, which changes {FILE}"),
+    );
+    row("source", one(journey.source), "the hub saw the commit");
+    row(
+        "plan",
+        one(journey.plan.map(|span| span.done)),
+        &format!("loaded, scheduled and localized{}", took(journey.plan)),
+    );
+    row(
+        "publish",
+        one(journey.publish.map(|span| span.done)),
+        &format!("committed to flotilla/rendered{}", took(journey.publish)),
+    );
+    row(
+        "release",
+        one(journey.release.map(|span| span.done)),
+        &format!(
+            "committed to flotilla/released as {}{}",
+            journey.sequence,
+            took(journey.release)
+        ),
+    );
+    row("tunnel", many(&journey.told), &each("told", &journey.told));
+    row("", many(&journey.took), &each("taken by the agents", &journey.took));
+    row(
+        "apply",
+        many(&journey.seen),
+        &each("changed in the clusters", &journey.seen),
+    );
+    row(
+        "",
+        many(&journey.applied),
+        &each("everything applied", &journey.applied),
+    );
+    row(
+        "report",
+        many(&journey.reported),
+        &each("back at the hub", &journey.reported),
+    );
+    let _written = write!(
+        text,
+        "\nAll {count} clusters show {value:?}, {} after the push ended.\n",
+        ms(last.saturating_sub(journey.pushed))
+    );
+    text
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+fn one(at: Option<Duration>) -> String {
+    at.map_or("-".to_owned(), number)
+}
+
+/// From the first cluster to the last.
+fn many(times: &Times) -> String {
+    one(times.values().max().copied())
+}
+
+/// The clusters one by one while there are few, else the first and the last.
+fn each(what: &str, times: &Times) -> String {
+    if times.is_empty() {
+        return what.to_owned();
+    }
+    if times.len() <= LISTED_MAX {
+        let each: Vec<_> = times
+            .iter()
+            .map(|(name, at)| format!("{name} {}", number(*at)))
+            .collect();
+        return format!("{what}: {}", each.join(", "));
+    }
+    let first = times.values().min().copied().unwrap_or_default();
+    format!("{what}: {} clusters, the first after {}", times.len(), number(first))
+}
+
+fn took(span: Option<Span>) -> String {
+    match span {
+        Some(span) if span.took >= Duration::from_millis(1) => format!(" in {}", ms(span.took)),
+        _ => String::new(),
+    }
+}
+
+fn number(time: Duration) -> String {
+    format!("{:.0}", time.as_secs_f64() * 1_000.0)
+}
+
+fn ms(time: Duration) -> String {
+    if time < Duration::from_secs(10) {
+        format!("{} ms", number(time))
+    } else {
+        format!("{:.1} s", time.as_secs_f64())
+    }
+}
+
+/// What is missing where.
+pub(super) fn not_arrived(value: &str, clusters: &[ShownCluster], seen: &Times, why: &str) -> String {
+    let lacking: Vec<_> = clusters
+        .iter()
+        .filter(|cluster| !seen.contains_key(&cluster.name))
+        .map(|cluster| cluster.name.as_str())
+        .collect();
+    let shown = clusters.len() - lacking.len();
+    let lacking = if lacking.is_empty() {
+        String::new()
+    } else {
+        format!("; not {}", lacking.join(", "))
+    };
+    format!(
+        "error: {shown} of {} clusters show {value:?}{lacking}\n{why}",
+        clusters.len()
+    )
+}
+
+/// Where the folder is, when all has ended.
+pub(super) fn farewell(folder: &Folder) -> String {
+    let path = quoted(folder.path());
+    match (folder.stays(), folder.is_named()) {
+        (false, _) => format!("\nThe demo has ended; {path} is removed.\n"),
+        (true, true) => format!("\nThe demo has ended. Go on with it: cargo demo -- --folder {path}\n"),
+        (true, false) => format!("\nThe demo has ended. Its log is {}\n", folder.log().display()),
+    }
+}

@@ -1,0 +1,73 @@
+//! An agent as a task of this process.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use reconciler::agent::{self, AgentError, AgentOptions};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tunnel::PublicKey;
+
+use super::cluster::SimulatedCluster;
+
+/// Where a hub is, and how it is known.
+#[derive(Clone, Debug)]
+pub struct HubPlace {
+    /// Where agents dial.
+    pub address: SocketAddr,
+    /// Its key.
+    pub key: PublicKey,
+}
+
+/// A running agent; it ends when it is told to, or when it is dropped.
+#[derive(Debug)]
+pub struct Agent {
+    task: Option<JoinHandle<Result<(), AgentError>>>,
+    shutdown: CancellationToken,
+}
+
+impl Agent {
+    /// Starts the agent of a cluster.
+    pub fn start(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf, shutdown: &CancellationToken) -> Self {
+        let shutdown = shutdown.child_token();
+        let options = AgentOptions {
+            cluster: cluster.name().clone(),
+            hub: format!("wss://{}", hub.address),
+            hub_keys: vec![hub.key],
+            key: cluster.key(),
+            journal,
+            client: cluster.client(),
+            api_server: cluster.address(),
+            api_server_allowed: true,
+        };
+        let span = tracing::info_span!("simulated", cluster = %cluster.name());
+        let run = Box::pin(agent::run(options, shutdown.clone()));
+        Self {
+            task: Some(tokio::spawn(run.instrument(span))),
+            shutdown,
+        }
+    }
+
+    /// Ends it in good order.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.ended().await;
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(mut self) {
+        if let Some(task) = self.task.take() {
+            let _result = task.await;
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
