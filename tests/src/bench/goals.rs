@@ -26,6 +26,10 @@ impl std::fmt::Display for Goal {
 
 /// Bench, figure, goal, in the figure's unit.
 const GOALS: &[(&str, &str, Goal)] = &[
+    ("fleet", "hundred_clusters_p90", Goal::AtMost(2.0)),
+    ("fleet", "thousand_clusters_p90", Goal::AtMost(15.0)),
+    ("fleet", "hub_restart_100k", Goal::AtMost(15.0)),
+    ("fleet", "hub_rss_1000x100", Goal::AtMost(500.0)),
     ("push", "push_to_applied_p50", Goal::AtMost(100.0)),
     ("push", "push_to_applied_p99", Goal::AtMost(400.0)),
     ("push", "bulk_200_units", Goal::AtMost(3.0)),

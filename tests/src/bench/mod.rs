@@ -9,6 +9,7 @@
 
 mod corpus;
 mod figures;
+mod fleet;
 mod goals;
 mod machine;
 mod push;
@@ -22,6 +23,7 @@ type Bench = (&'static str, fn(&mut Figures) -> anyhow::Result<()>);
 
 /// Every bench there is, by name.
 const BENCHES: &[Bench] = &[
+    ("fleet", fleet::run),
     ("machine", machine::run),
     ("push", push::run),
     ("render", render::run),

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::Context as _;
 
 /// Resident memory in MiB.
-pub(super) fn resident_mib(process: u32) -> anyhow::Result<f64> {
+pub(in crate::bench) fn resident_mib(process: u32) -> anyhow::Result<f64> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(&path).with_context(|| format!("failed to read {path}"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

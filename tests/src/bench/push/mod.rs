@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use self::fleet::Fleet;
+pub(super) use self::memory::resident_mib;
 use super::{Figures, percentile};
 
 /// One more than 100, so that the 99th percentile leaves room for one.
