@@ -149,3 +149,26 @@ pub const GATE_COMMITS_MAX: usize = 100;
 /// Commits of `released` between two runs of housekeeping: a thousand of them pack from megabytes to less
 /// than one.
 pub const RELEASES_PER_HOUSEKEEPING: u64 = 500;
+
+/// Encoded bytes of the manifests in one Description. etcd refuses a request above 1.5 MiB; half a MiB is left
+/// for names, labels and the record of who owns which field.
+pub const OBJECT_RAW_BYTES_MAX: usize = 1 << 20;
+
+/// Feeds that one Base or Subscription lists, of some 200 bytes each: half a MiB. The rest is counted.
+pub const OBJECT_FEEDS_MAX: usize = 2_500;
+
+/// Objects of one page when a hub cluster is listed: a page of the largest Descriptions is 25 MiB.
+pub const OBJECTS_PAGE: u32 = 25;
+
+/// Statuses written to a hub cluster in one batch, and the pause between two batches: a fleet that changes
+/// all the time costs its API server at most 200 requests a second, and each object at most one.
+pub const OBJECT_STATUSES_MAX: usize = 200;
+/// See [`OBJECT_STATUSES_MAX`].
+pub const OBJECTS_REST: Duration = Duration::from_secs(1);
+
+/// How long a cluster may be silent after the hub's start before its status says so: agents are back within
+/// some seconds, and two statuses for each would be written for nothing.
+pub const OBJECTS_SILENCE: Duration = Duration::from_secs(60);
+
+/// Objects of a hub cluster that one condition names; the rest is counted.
+pub const OBJECTS_NAMED_MAX: usize = 3;

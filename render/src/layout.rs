@@ -245,6 +245,11 @@ pub fn description_from_files<'a>(
     Description::new(objects).map_err(LayoutError::Content)
 }
 
+/// File name of an object in its variant's folder.
+pub fn object_file(key: &ObjectKey) -> String {
+    format!("{}.yaml", file_stem(key))
+}
+
 /// `Kind.group_namespace_name`, with the parts that are empty left out. Whatever is not a letter, a digit,
 /// `.` or `-` is escaped, so that `_` only separates; a long name is cut and told apart by a digest.
 fn file_stem(key: &ObjectKey) -> String {

@@ -10,6 +10,7 @@ mod clusternet;
 mod demo;
 mod envelopes;
 mod first_push;
+mod objects;
 mod plan;
 mod readme;
 mod real_inputs;

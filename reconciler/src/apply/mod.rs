@@ -40,6 +40,8 @@ use crate::wire::Held;
 
 #[cfg(feature = "hub")]
 pub(crate) use backoff::Backoff;
+#[cfg(feature = "hub")]
+pub(crate) use request::{RequestError, bounded};
 
 pub use applier::{ApplierOptions, ApplyError, run};
 pub use client::{ApiServer, ClientError};

@@ -10,7 +10,7 @@ use crate::limits::{API_REQUEST_TIMEOUT, APPLY_RETRY_MAX};
 
 /// A request that failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum RequestError {
+pub(crate) enum RequestError {
     /// The API server answered, and refused.
     #[error("the API server refused: {}", .0.message)]
     Refused(Box<Status>),
@@ -26,7 +26,7 @@ pub(super) enum RequestError {
 }
 
 /// Runs a request with a limit in time.
-pub(super) async fn bounded<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, RequestError> {
+pub(crate) async fn bounded<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, RequestError> {
     match tokio::time::timeout(API_REQUEST_TIMEOUT, request).await {
         Err(_) => Err(RequestError::Timeout),
         Ok(Ok(value)) => Ok(value),
@@ -40,7 +40,7 @@ pub(super) async fn bounded<T>(request: impl Future<Output = kube::Result<T>>) -
 
 impl RequestError {
     /// The HTTP code of a refusal.
-    pub(super) fn code(&self) -> Option<u16> {
+    pub(crate) fn code(&self) -> Option<u16> {
         match self {
             Self::Refused(status) => Some(status.code),
             Self::Timeout | Self::Unreachable(_) | Self::Senseless(_) => None,
@@ -48,14 +48,14 @@ impl RequestError {
     }
 
     /// Whether the object, its namespace or its kind does not exist.
-    pub(super) fn is_not_found(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
     /// Whether the API server as a whole is of no use right now, so that asking for the next object is
     /// pointless: it cannot be reached, does not know us, or is too busy. Being unavailable (503) is not
     /// among them: an aggregated API that is away says so for its own objects alone.
-    pub(super) fn is_general(&self) -> bool {
+    pub(crate) fn is_general(&self) -> bool {
         match self {
             Self::Refused(status) => matches!(status.code, 401 | 429),
             Self::Timeout | Self::Senseless(_) => false,
@@ -64,7 +64,7 @@ impl RequestError {
     }
 
     /// How long the API server asks to be left alone.
-    pub(super) fn retry_after(&self) -> Duration {
+    pub(crate) fn retry_after(&self) -> Duration {
         let seconds = match self {
             Self::Refused(status) => status.details.as_ref().map_or(0, |details| details.retry_after_seconds),
             Self::Timeout | Self::Unreachable(_) | Self::Senseless(_) => 0,
@@ -73,7 +73,7 @@ impl RequestError {
     }
 
     /// The whole error in one line, with its causes.
-    pub(super) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         line(self)
     }
 }

@@ -13,7 +13,7 @@ use super::keys;
 use super::remote::RemoteFlags;
 use crate::hub::publish::StateRefs;
 use crate::hub::remote::RepositoryAddress;
-use crate::hub::{self, HubOptions, Listen, OnRewrite};
+use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite};
 
 /// Follow a repository, decide, and deliver.
 #[derive(Debug, Args)]
@@ -52,6 +52,21 @@ pub(super) struct Hub {
     /// The kubeconfig with the contexts that clusters name in spec.kubeconfigContext.
     #[arg(long, env = "FLOTILLA_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
+    /// The kubeconfig of the hub cluster, to which Clusternet's objects are written where render.mode of
+    /// fleet.yaml is objects.
+    #[arg(long, env = "FLOTILLA_OBJECTS_KUBECONFIG", value_name = "FILE")]
+    objects_kubeconfig: Option<PathBuf>,
+    /// The context in it; its current one by default.
+    #[arg(
+        long,
+        env = "FLOTILLA_OBJECTS_CONTEXT",
+        value_name = "NAME",
+        requires = "objects_kubeconfig"
+    )]
+    objects_context: Option<String>,
+    /// The hub cluster is the one that this hub runs in.
+    #[arg(long, conflicts_with = "objects_kubeconfig")]
+    objects_in_cluster: bool,
     /// What happens when the branch's history was rewritten.
     #[arg(long, value_enum, default_value_t)]
     on_rewrite: OnRewrite,
@@ -79,6 +94,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         super::print(&format!("{}\n", keys::read_or_make(&key)?.public()));
         return Ok(ExitCode::SUCCESS);
     }
+    let objects = objects(&arguments);
     let repository = arguments.repository.context("--repository is missing")?;
     let poll = arguments.remote.poll(&repository);
     let (source, remote) = arguments.remote.source(repository)?;
@@ -100,7 +116,18 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         api: arguments.api,
         key: keys::read_or_make(&arguments.key)?,
         kubeconfig: arguments.kubeconfig,
+        objects,
     };
     Box::pin(hub::run(options, shutdown)).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The hub cluster that the command line names.
+fn objects(arguments: &Hub) -> Option<HubCluster> {
+    if arguments.objects_in_cluster {
+        return Some(HubCluster::InCluster);
+    }
+    let path = arguments.objects_kubeconfig.clone()?;
+    let context = arguments.objects_context.clone();
+    Some(HubCluster::Kubeconfig { path, context })
 }

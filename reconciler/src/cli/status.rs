@@ -100,6 +100,10 @@ impl Shown {
                 vec!["Proposed".to_owned(), at("proposed"), message(&self.fleet, "Approved")],
             );
         }
+        let objects = message(&self.fleet, "ObjectsWritten");
+        if !objects.is_empty() {
+            rows.push(vec!["Objects".to_owned(), objects]);
+        }
         let ready = format!("{}: {}", ready_word(&self.fleet), message(&self.fleet, "Ready"));
         format!("Fleet      {ready}\n{}", output::columns(&rows))
     }

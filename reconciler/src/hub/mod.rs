@@ -13,6 +13,7 @@ mod gateway;
 pub mod git;
 mod keeper;
 mod look;
+mod objects;
 pub mod observe;
 mod options;
 mod planner;
@@ -25,6 +26,7 @@ pub mod serve;
 mod session;
 pub mod source;
 
+pub use objects::HubCluster;
 pub use options::{HubError, HubOptions, OnRewrite};
 pub use planner::load_revision;
 pub use run::{SharedState, run, run_with};

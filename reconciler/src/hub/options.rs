@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tunnel::SecretKey;
 
+use super::objects::HubCluster;
 use super::publish::{StateError, StateRefs};
 use super::remote::{CopyError, RemoteOptions};
 use super::serve::{Listen, ServeError};
@@ -50,6 +51,8 @@ pub struct HubOptions {
     pub key: Arc<SecretKey>,
     /// The kubeconfig with the contexts of clusters without an agent.
     pub kubeconfig: Option<PathBuf>,
+    /// Where the fleet's objects are written, in mode `objects`.
+    pub objects: Option<HubCluster>,
 }
 
 /// Why a hub could not start, or ended.

@@ -18,6 +18,7 @@ use super::dispatch::Dispatch;
 use super::engine::{Effect, Event, Head, RemoteState, State, StateCommit, StateHead, step};
 use super::keeper::{Keeper, chain};
 use super::look::look;
+use super::objects::Objects;
 use super::options::{HubError, HubOptions, OnRewrite};
 use super::planner::Planner;
 use super::publish::{Author, StateRepository};
@@ -64,6 +65,7 @@ struct Hub {
     look_at_source: Arc<Notify>,
     look_at_state: Arc<Notify>,
     look_now: Arc<Notify>,
+    look_at_objects: Arc<Notify>,
     key: Arc<SecretKey>,
 }
 
@@ -126,6 +128,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         look_at_source: Arc::default(),
         look_at_state: Arc::default(),
         look_now: Arc::default(),
+        look_at_objects: Arc::default(),
         key: Arc::clone(&options.key),
     };
     let stop = shutdown.child_token();
@@ -240,6 +243,7 @@ impl Hub {
             self.watch_over(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
         }
         self.start_looking(&shutdown);
+        self.keep_objects(options, &shutdown);
         let grace = tokio::time::sleep(options.recovery_grace);
         let mut grace = std::pin::pin!(grace);
         let mut in_grace = true;
@@ -344,6 +348,19 @@ impl Hub {
         for effect in effects {
             self.perform(effect);
         }
+        self.look_at_objects.notify_one();
+    }
+
+    fn keep_objects(&self, options: &HubOptions, shutdown: &CancellationToken) {
+        let objects = Objects {
+            state: Arc::clone(&self.state),
+            keeper: Arc::clone(&self.keeper),
+            events: self.events.clone(),
+            cluster: options.objects.clone(),
+            look: Arc::clone(&self.look_at_objects),
+        };
+        let keeping = objects.run(shutdown.clone());
+        self.watch_over(keeping.instrument(tracing::info_span!("objects")));
     }
 
     fn perform(&self, effect: Effect) {

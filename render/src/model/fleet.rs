@@ -46,7 +46,7 @@ pub enum RenderMode {
     /// Commits on `rendered` alone.
     #[default]
     Commits,
-    /// Commits, and objects in a hub cluster.
+    /// Commits, and Clusternet's objects in a hub cluster beside them.
     Objects,
 }
 
@@ -54,18 +54,15 @@ pub enum RenderMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PlaintextSecrets {
-    /// An Error: the unit keeps what it had. The default where decisions are commits.
+    /// An Error: the unit keeps what it had. The default.
     Refuse,
     /// A Warning.
     Warn,
 }
 
 impl FleetSpec {
-    /// The policy in force: what the file says, else the mode's default.
+    /// The policy in force: what the file says, else to refuse, since decisions are commits in every mode.
     pub fn plaintext_secrets(&self) -> PlaintextSecrets {
-        self.plaintext_secrets.unwrap_or(match self.render.mode {
-            RenderMode::Commits => PlaintextSecrets::Refuse,
-            RenderMode::Objects => PlaintextSecrets::Warn,
-        })
+        self.plaintext_secrets.unwrap_or(PlaintextSecrets::Refuse)
     }
 }

@@ -73,6 +73,11 @@ pub enum Event {
     },
     /// Clusters had long enough to say what they hold.
     GraceOver,
+    /// How far the objects in a hub cluster have come, where the fleet has any.
+    ObjectsSeen {
+        /// As it is shown.
+        condition: Option<super::Condition>,
+    },
 }
 
 /// Where the source branch stands.

@@ -90,6 +90,11 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::Disconnected { cluster, epoch } => state.disconnected(&cluster, epoch),
         Event::Reported { report } => state.reported(*report),
         Event::GraceOver => state.grace_over = true,
+        Event::ObjectsSeen { condition } => {
+            // Nothing is decided on it.
+            state.objects = condition;
+            return Vec::new();
+        }
     }
     next(state, now)
 }

@@ -41,6 +41,8 @@ pub struct State {
     pub plan_failed: Option<(Revision, String)>,
     /// Cluster → what is known of it; registered ones, and those that reported before.
     pub clusters: BTreeMap<ClusterName, ClusterState>,
+    /// How far the objects in a hub cluster have come.
+    pub objects: Option<Condition>,
     /// Counts the writes to the state refs that began or ended.
     pub writes: u64,
     pub(super) recovery: Option<Recovery>,
@@ -132,6 +134,11 @@ impl State {
     /// Whether source and both state refs were looked at since this hub runs.
     pub fn has_looked(&self) -> bool {
         self.state_seen && self.source.is_some()
+    }
+
+    /// Whether nothing is decided until it is known again what clusters hold.
+    pub fn is_recovering(&self) -> bool {
+        self.recovery.is_some()
     }
 
     /// The source commit whose descendants are followed: the newest that was planned, else the one that

@@ -6,10 +6,20 @@ use serde::Serialize;
 use super::cluster::Session;
 use super::condition::{Condition, Status, summary};
 use super::evidence::place;
-use super::index::Observation;
+use super::index::{Observation, convert};
 use super::ladder::OFFLINE;
 use crate::hub::engine::Head;
 use crate::hub::remote::FailureKind;
+
+/// Reasons that stay until a person changes something.
+const STALLED: [&str; 6] = [
+    "HistoryRewritten",
+    "BranchMissing",
+    "ErrorsFound",
+    "UnitsNotReady",
+    "NoHubCluster",
+    "ForeignObjects",
+];
 
 /// The fleet as a whole.
 #[derive(Clone, Debug)]
@@ -70,8 +80,8 @@ impl Observation<'_> {
         parts.push(self.approved_by_people());
         parts.push(connected(&clusters));
         parts.push(units_ready);
-        let held = ["HistoryRewritten", "BranchMissing", "ErrorsFound", "UnitsNotReady"];
-        let is_held = |reason: &str| held.contains(&reason) || FailureKind::is_lasting_reason(reason);
+        parts.extend(self.state.objects.clone().map(convert));
+        let is_held = |reason: &str| STALLED.contains(&reason) || FailureKind::is_lasting_reason(reason);
         let mut conditions = summary(parts.iter(), |part| is_held(&part.reason));
         conditions.extend(parts);
         FleetView {

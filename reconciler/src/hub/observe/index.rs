@@ -143,7 +143,7 @@ fn source(fleet: &[Condition]) -> Condition {
 }
 
 /// The engine's condition in the form that is shown.
-fn convert(condition: crate::hub::engine::Condition) -> Condition {
+pub(super) fn convert(condition: crate::hub::engine::Condition) -> Condition {
     let status = match condition.status {
         "True" => Status::True,
         "False" => Status::False,

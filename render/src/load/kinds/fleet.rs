@@ -26,10 +26,6 @@ fn read_spec(mut fields: Fields<'_>) -> FleetSpec {
             "mode",
             &[("commits", RenderMode::Commits), ("objects", RenderMode::Objects)],
         );
-        if mode == Some(RenderMode::Objects) {
-            let message = "mode objects is not in this version: decisions are commits";
-            render.error("mode", "NotSupported", message, "use commits");
-        }
         render.finish();
     }
     let secrets = [("refuse", PlaintextSecrets::Refuse), ("warn", PlaintextSecrets::Warn)];

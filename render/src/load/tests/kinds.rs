@@ -15,10 +15,18 @@ spec: {approval: required, render: {mode: commits}, plaintextSecrets: refuse}
     assert!(findings.is_empty(), "{findings:#?}");
     assert_eq!(fleet.spec.plaintext_secrets(), PlaintextSecrets::Refuse);
     assert_eq!(fleet.spec.approval, crate::model::Approval::Required);
-    let unsupported = text.replace("commits", "objects");
-    check(
-        &[("fleet.yaml", &unsupported)],
-        &["fleet.yaml:4 Error NotSupported spec.render.mode"],
+    assert_eq!(fleet.spec.render.mode, crate::model::RenderMode::Commits);
+    let objects = text
+        .replace("commits", "objects")
+        .replace(", plaintextSecrets: refuse", "");
+    let (fleet, findings) = loaded(&[("fleet.yaml", &objects)]);
+    assert!(findings.is_empty(), "{findings:#?}");
+    assert_eq!(fleet.spec.render.mode, crate::model::RenderMode::Objects);
+    let refuse = PlaintextSecrets::Refuse;
+    assert_eq!(
+        fleet.spec.plaintext_secrets(),
+        refuse,
+        "decisions are commits there too"
     );
     let wrong = text.replace("required", "maybe").replace("mode", "modes");
     check(
