@@ -77,6 +77,7 @@ impl Hub {
             api: Listen::Tcp(setup.api),
             key: setup.key,
             kubeconfig: None,
+            objects: None,
         };
         let state = SharedState::default();
         let run = Box::pin(hub::run_with(options, Arc::clone(&state), shutdown.clone()));
