@@ -2,7 +2,8 @@
 //!
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
-//! `fleet` is about many clusters, in memory, `kubectl` judges what the hub serves, `looking` the commands that only look, `template` is the repository
+//! `fleet` is about many clusters, in memory, `contract` holds the in-memory API server against a real one,
+//! `kubectl` judges what the hub serves, `looking` the commands that only look, `template` is the repository
 //! that `flotilla init` writes,
 //! `examples` and `vectors` are Clusternet's, beside what we make of them.
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
@@ -11,6 +12,7 @@
 mod apply;
 mod architecture;
 mod bench;
+mod contract;
 mod examples;
 mod fleet;
 mod inputs;

@@ -167,7 +167,7 @@ impl ApiServer {
         }
         match self.decide(&call, &target) {
             Ok(Answer::Json { code, value, warnings }) => json(code, &value, &warnings, content_type(&call, &target)),
-            Ok(Answer::Text(text)) => respond(200, "text/plain", text.into(), &[]),
+            Ok(Answer::Text { code, text }) => respond(code, "text/plain", Bytes::from_static(text.as_bytes()), &[]),
             Ok(Answer::Watch(plan)) => watching::response(self.clone(), plan),
             Err(failure) => refused(&failure),
         }

@@ -35,7 +35,7 @@ pub(crate) fn answer(
     let is_away = |group: &str| away.contains(group);
     let value = match target {
         Target::Version => version(options),
-        Target::Health => return Ok(Answer::Text("ok".to_owned())),
+        Target::Health => return Ok(Answer::Text { code: 200, text: "ok" }),
         Target::CoreVersions if wants_aggregated(&call.accept) => kinds::aggregated(&state.kinds(), true, &is_away),
         Target::CoreVersions => kinds::legacy_core(),
         Target::Groups if wants_aggregated(&call.accept) => kinds::aggregated(&state.kinds(), false, &is_away),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(crate) struct Failure {
     /// HTTP code.
     pub code: u16,
-    /// Machine-readable reason.
+    /// Machine-readable reason; empty for errors that the real server did not foresee either.
     pub reason: &'static str,
     /// For people.
     pub message: String,
@@ -47,6 +47,11 @@ impl Failure {
     /// A path that nothing is served at.
     pub(crate) fn nowhere() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource").about(json!({}))
+    }
+
+    /// An error without a reason, as the real server answers what it did not foresee.
+    pub(crate) fn unforeseen(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
     }
 
     pub(crate) fn exists(group: &str, plural: &str, name: &str) -> Self {
@@ -98,7 +103,10 @@ impl Failure {
     /// The whole Status.
     pub(crate) fn status(&self) -> Value {
         let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code});
+            "message": self.message, "code": self.code});
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }

@@ -2,7 +2,7 @@
 //! demonstration wants, with an agent for each ([`fleet`]), and the demonstration itself ([`demo`]).
 //!
 //! In: requests, by [`ApiServer::client`] without a socket or by [`ApiServer::serve`] with one. Out: what a
-//! real API server would answer, as far as it is built; the contract tests of the house hold
+//! real API server would answer, as far as `docs/harness.md` lists it; the contract tests of the house hold
 //! both servers to the same list. What is missing answers 501 with its name.
 //!
 //! Reading order: [`ApiServer`] (`cluster`) → `request` (what is asked) → `verbs` (what is done) → `fields`

@@ -50,43 +50,51 @@ fn exists(state: &State, uid: &str) -> bool {
         .any(|(_, items)| items.values().any(|stored| stored.uid() == uid))
 }
 
-/// Removes the dependents of an object that waits for them, and lets it go once there are none.
-pub(super) fn foreground(state: &mut State, shelf: &str, stored: &Stored) {
+/// Does what an object waits for that goes: its dependents are removed first, or no longer its own.
+pub(super) fn finalize(state: &mut State, shelf: &str, stored: &Stored) {
     let live = stored.object();
-    let waits = |object: &Value| {
-        let finalizers = object["metadata"]["finalizers"].as_array();
-        finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == "foregroundDeletion"))
-    };
-    if !waits(&live) {
-        return;
-    }
     let uid = stored.uid();
+    let finalizers = live["metadata"]["finalizers"].as_array().map_or(&[][..], Vec::as_slice);
+    for finalizer in finalizers {
+        match finalizer.as_str() {
+            Some("orphan") => {
+                verbs::orphan(state, &uid);
+                return release(state, shelf, &live, "orphan");
+            }
+            Some("foregroundDeletion") if remove_dependents(state, &uid) => {
+                return release(state, shelf, &live, "foregroundDeletion");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether there are none left.
+fn remove_dependents(state: &mut State, uid: &str) -> bool {
     let owned = |stored: &Arc<Stored>| stored.owners.iter().any(|owner| **owner == *uid);
     let mut dependents = Vec::new();
     for (shelf, items) in state.shelves() {
-        dependents.extend(
-            items
-                .values()
-                .filter(|stored| owned(stored))
-                .map(|stored| (shelf.clone(), stored.clone())),
-        );
+        let of_it = items.values().filter(|stored| owned(stored));
+        dependents.extend(of_it.map(|stored| (shelf.clone(), stored.clone())));
     }
     for (shelf, dependent) in dependents.iter().filter(|(_, dependent)| !dependent.deleting) {
         if let Some(kind) = state.kind_of_shelf(shelf) {
             verbs::remove(state, &kind, &dependent.object());
         }
     }
-    let left = state.shelves().any(|(_, items)| items.values().any(owned));
-    let Some(kind) = state.kind_of_shelf(shelf).filter(|_| !left) else {
-        return;
-    };
+    !state.shelves().any(|(_, items)| items.values().any(owned))
+}
+
+/// Takes a finalizer off.
+fn release(state: &mut State, shelf: &str, live: &Value, finalizer: &str) {
+    let Some(kind) = state.kind_of_shelf(shelf) else { return };
     let mut object = live.clone();
     if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-        finalizers.retain(|finalizer| finalizer != "foregroundDeletion");
+        finalizers.retain(|held| held != finalizer);
     }
     let draft = Draft {
         kind: &kind,
         subresource: "",
     };
-    verbs::write(state, &draft, &live, object, "kube-controller-manager");
+    verbs::write(state, &draft, live, object, "kube-controller-manager");
 }

@@ -44,7 +44,7 @@ pub(crate) fn settle(state: &mut State, settle: Settle) {
             _ => {}
         }
         if stored.deleting {
-            garbage::foreground(state, &shelf, &stored);
+            garbage::finalize(state, &shelf, &stored);
         }
     }
     state.unsettled.append(&mut later);

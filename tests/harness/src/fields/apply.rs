@@ -11,7 +11,7 @@ use crate::schema::Shape;
 /// A field that others own.
 #[derive(Debug)]
 pub(crate) struct Conflict {
-    /// `"kubectl" using v1 at …`.
+    /// `"kubectl" using v1`.
     pub manager: String,
     /// `.data.a`.
     pub path: String,
@@ -87,7 +87,7 @@ pub(crate) fn apply(
     for (other, owned) in &entries.0 {
         let overlap = owned.set.intersection(&changed);
         let named = overlap.0.iter().map(|path| Conflict {
-            manager: other.display(owned),
+            manager: other.display(),
             path: display(path),
         });
         conflicts.extend(named);

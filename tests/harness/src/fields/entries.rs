@@ -57,16 +57,13 @@ impl Manager {
     }
 
     /// As conflicts name it.
-    pub(super) fn display(&self, owned: &Owned) -> String {
+    pub(super) fn display(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
             text.push_str(&format!(" with subresource {:?}", self.subresource));
         }
         if self.operation == Operation::Update {
             text.push_str(&format!(" using {}", self.api_version));
-            if let Some(time) = &owned.time {
-                text.push_str(&format!(" at {time}"));
-            }
         }
         text
     }

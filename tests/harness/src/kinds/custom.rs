@@ -37,7 +37,9 @@ fn kind(spec: &Value, version: &Value) -> Option<Kind> {
     };
     let kind = names["kind"].as_str()?;
     let (group, plural) = (spec["group"].as_str()?, names["plural"].as_str()?);
-    let subresources = version["subresources"].as_object().into_iter().flatten();
+    let subresources = ["status", "scale"]
+        .into_iter()
+        .filter(|name| version["subresources"].get(*name).is_some());
     Some(Kind {
         group: group.into(),
         version: version["name"].as_str()?.into(),
@@ -50,7 +52,7 @@ fn kind(spec: &Value, version: &Value) -> Option<Kind> {
         short_names: list(&names["shortNames"]),
         categories: list(&names["categories"]),
         verbs: VERBS.iter().map(|verb| (*verb).into()).collect(),
-        subresources: subresources.map(|(name, _)| name.as_str().into()).collect(),
+        subresources: subresources.map(Into::into).collect(),
         shape: schema::from_definition(version["schema"].get("openAPIV3Schema")),
         type_name: None,
         shelf: format!("{plural}.{group}").into(),

@@ -120,7 +120,7 @@ pub(crate) fn resource_list(kinds: &[Arc<Kind>], group: &str, version: &str) -> 
     let found = kinds
         .iter()
         .filter(|kind| &*kind.group == group && &*kind.version == version);
-    let mut resources = BTreeMap::new();
+    let mut resources: BTreeMap<(String, usize), Value> = BTreeMap::new();
     let mut group_version = None;
     for kind in found {
         group_version = Some(kind.api_version());
@@ -132,15 +132,15 @@ pub(crate) fn resource_list(kinds: &[Arc<Kind>], group: &str, version: &str) -> 
         if !kind.categories.is_empty() {
             resource["categories"] = json!(kind.categories);
         }
-        resources.insert(kind.plural.to_string(), resource);
-        for name in &kind.subresources {
+        resources.insert((kind.plural.to_string(), 0), resource);
+        for (at, name) in kind.subresources.iter().enumerate() {
             let Some((group, version, response)) = served_subresource(kind, name) else {
                 continue;
             };
             let name = format!("{}/{name}", kind.plural);
             let resource = json!({"name": name, "singularName": "", "namespaced": kind.namespaced, "group": group,
                 "version": version, "kind": response, "verbs": ["get", "patch", "update"]});
-            resources.insert(name, resource);
+            resources.insert((kind.plural.to_string(), at + 1), resource);
         }
     }
     let resources: Vec<_> = resources.into_values().collect();

@@ -28,7 +28,16 @@ pub(super) fn merge(live: &Value, patch: &Value, shape: &Shape) -> Value {
             (_, Value::Null) => None,
             (Some(_), Value::Object(map)) if map.get("$patch").is_some_and(|directive| directive == "delete") => None,
             (Some(old), Value::Object(_)) => Some(merge(old, value, shape.child(name))),
-            (Some(Value::Array(old)), Value::Array(new)) => Some(lists(old, new, shape.child(name), strategy)),
+            (Some(Value::Array(old)), Value::Array(new)) => {
+                let order = patch.get(&format!("{ORDER}{name}")).and_then(Value::as_array);
+                Some(lists(
+                    old,
+                    new,
+                    shape.child(name),
+                    strategy,
+                    order.map_or(new, |order| order),
+                ))
+            }
             _ => Some(clean(value)),
         };
         match merged_value {
@@ -40,27 +49,40 @@ pub(super) fn merge(live: &Value, patch: &Value, shape: &Shape) -> Value {
     Value::Object(merged)
 }
 
-fn lists(old: &[Value], new: &[Value], shape: &Shape, strategy: Option<&Patch>) -> Value {
+/// A list merged by key. What the patch names comes in the order that it gives; what only the server has
+/// keeps its place as far as both are known, and else comes after.
+fn lists(old: &[Value], new: &[Value], shape: &Shape, strategy: Option<&Patch>, order: &[Value]) -> Value {
     let merges = strategy.is_some_and(|strategy| strategy.merge);
     if !merges || new.iter().any(|item| item["$patch"] == "replace") {
         return clean(&Value::Array(new.to_vec()));
     }
     let key = strategy.and_then(|strategy| strategy.key.as_deref());
+    let same = |one: &Value, other: &Value| match key {
+        Some(key) => one.get(key) == other.get(key),
+        None => one == other,
+    };
     let (of, _) = shape.items();
+    let at = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
     let mut merged = old.to_vec();
     for item in new {
-        let at = match key {
-            Some(key) => merged.iter().position(|old| old.get(key) == item.get(key)),
-            None => merged.iter().position(|old| old == item),
-        };
-        match (at, item["$patch"] == "delete") {
+        match (at(&merged, item), item["$patch"] == "delete") {
             (Some(at), true) => drop(merged.remove(at)),
             (None, true) => {}
             (Some(at), false) => merged[at] = merge(&merged[at], item, of),
             (None, false) => merged.push(clean(item)),
         }
     }
-    Value::Array(merged)
+    let (mut named, others): (Vec<_>, Vec<_>) = merged.into_iter().partition(|item| at(new, item).is_some());
+    named.sort_by_key(|item| at(order, item).unwrap_or(order.len()));
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    let mut sorted = Vec::new();
+    while let (Some(next), Some(other)) = (named.peek(), others.peek()) {
+        let first = matches!((at(old, other), at(old, next)), (Some(other), Some(next)) if other < next);
+        sorted.extend(if first { others.next() } else { named.next() });
+    }
+    sorted.extend(named);
+    sorted.extend(others);
+    Value::Array(sorted)
 }
 
 fn delete_and_order(merged: &mut Map<String, Value>, patch: &Map<String, Value>, shape: &Shape) {
@@ -75,6 +97,7 @@ fn delete_and_order(merged: &mut Map<String, Value>, patch: &Map<String, Value>,
     for (directive, values) in patch {
         let Some(values) = values.as_array() else { continue };
         if let Some(name) = directive.strip_prefix(ORDER)
+            && !patch.contains_key(name)
             && let Some(items) = merged.get_mut(name).and_then(Value::as_array_mut)
         {
             let key = shape.field(name).and_then(|field| field.patch.key.as_deref());

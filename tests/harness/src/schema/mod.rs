@@ -1,7 +1,7 @@
 //! What objects look like: the shape of each served kind. In: the table of built-in types, and schemas of
 //! custom resources. Out: [`Shape`], which checking, patching and field ownership walk along.
 //!
-//! Formats, patterns, ranges and CEL rules are deliberately not here.
+//! Formats, patterns, ranges and CEL rules are deliberately not here: see `docs/harness.md`.
 
 mod check;
 mod custom;

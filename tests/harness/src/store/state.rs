@@ -72,6 +72,13 @@ impl State {
         builtin_kinds().iter().chain(custom).find(is).cloned()
     }
 
+    /// Whether anything is served under a group and version.
+    pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
+        let custom = self.custom.values().flatten();
+        let mut kinds = builtin_kinds().iter().chain(custom);
+        kinds.any(|kind| &*kind.group == group && &*kind.version == version)
+    }
+
     /// Any version of the kind that a shelf holds.
     pub(crate) fn kind_of_shelf(&self, shelf: &str) -> Option<Arc<Kind>> {
         let custom = self.custom.values().flatten();

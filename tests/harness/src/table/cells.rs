@@ -22,10 +22,6 @@ pub(super) fn data(object: &Value) -> Value {
     (count("data") + count("binaryData")).into()
 }
 
-pub(super) fn secrets(object: &Value) -> Value {
-    object["secrets"].as_array().map_or(0, Vec::len).into()
-}
-
 /// A number of the status; 0 when it is not there.
 pub(super) fn count(object: &Value, field: &str) -> Value {
     object["status"][field].as_i64().unwrap_or(0).into()
@@ -322,4 +318,81 @@ pub(super) fn last_seen(object: &Value) -> Value {
 pub(super) fn event_object(object: &Value) -> Value {
     let word = |field: &str| object["involvedObject"][field].as_str().unwrap_or_default();
     format!("{}/{}", word("kind").to_lowercase(), word("name")).into()
+}
+
+pub(super) fn nominated_node(object: &Value) -> Value {
+    or_none(&object["status"]["nominatedNodeName"])
+}
+
+pub(super) fn readiness_gates(object: &Value) -> Value {
+    match object["spec"]["readinessGates"].as_array() {
+        Some(gates) => format!("0/{}", gates.len()).into(),
+        None => NONE.into(),
+    }
+}
+
+fn node_address(object: &Value, kind: &str) -> Value {
+    let addresses = object["status"]["addresses"].as_array().into_iter().flatten();
+    let mut found = addresses.filter(|address| address["type"] == kind);
+    found
+        .next()
+        .map_or_else(|| NONE.into(), |address| address["address"].clone())
+}
+
+pub(super) fn internal_ip(object: &Value) -> Value {
+    node_address(object, "InternalIP")
+}
+
+pub(super) fn node_external_ip(object: &Value) -> Value {
+    node_address(object, "ExternalIP")
+}
+
+pub(super) fn job_containers(object: &Value) -> Value {
+    containers(&object["spec"]["jobTemplate"])
+}
+
+pub(super) fn job_images(object: &Value) -> Value {
+    images(&object["spec"]["jobTemplate"])
+}
+
+pub(super) fn job_selector(object: &Value) -> Value {
+    selector(&object["spec"]["jobTemplate"])
+}
+
+/// No metrics are known here.
+pub(super) fn targets(object: &Value) -> Value {
+    let metrics = object["spec"]["metrics"].as_array().map_or(0, Vec::len);
+    if metrics == 0 {
+        NONE.into()
+    } else {
+        vec!["<unknown>"; metrics].join(", ").into()
+    }
+}
+
+pub(super) fn volume_attributes(object: &Value) -> Value {
+    match &object["spec"]["volumeAttributesClassName"] {
+        Value::Null => "<unset>".into(),
+        name => name.clone(),
+    }
+}
+
+pub(super) fn subjects(object: &Value, kind: &str) -> Value {
+    let subjects = object["subjects"].as_array().into_iter().flatten();
+    let names = subjects
+        .filter(|subject| subject["kind"] == kind)
+        .filter_map(|subject| {
+            let name = subject["name"].as_str()?;
+            Some(match subject["namespace"].as_str() {
+                Some(namespace) => format!("{namespace}/{name}"),
+                None => name.to_owned(),
+            })
+        });
+    names.collect::<Vec<_>>().join(", ").into()
+}
+
+pub(super) fn first_seen(object: &Value) -> Value {
+    let time = object["firstTimestamp"]
+        .as_str()
+        .or_else(|| object["eventTime"].as_str());
+    time.map_or_else(|| "<unknown>".into(), |time| age::since(time).into())
 }

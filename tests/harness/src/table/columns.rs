@@ -90,16 +90,18 @@ pub(super) fn of(kind: &Kind) -> Vec<Column> {
     if let Some(custom) = &kind.custom {
         return of_custom(&custom.columns);
     }
-    let mut columns = vec![name()];
-    let rest = between(kind);
-    let has_age = rest.iter().any(|column| column.name == "Age");
-    let with_wide = rest.iter().position(|column| column.priority > 0).unwrap_or(rest.len());
-    let mut rest = rest;
-    if !has_age && !kind.is("", "Event") {
-        rest.insert(with_wide, age());
+    let mut rest = between(kind);
+    if kind.is("", "Event") {
+        return rest;
     }
-    columns.extend(rest);
-    columns
+    // Roles and definitions show when they were made, and no age.
+    let has_age = rest.iter().any(|column| matches!(&*column.name, "Age" | "Created At"));
+    if !has_age {
+        let wide = rest.iter().position(|column| column.priority > 0).unwrap_or(rest.len());
+        rest.insert(wide, age());
+    }
+    rest.insert(0, name());
+    rest
 }
 
 /// What stands between name and age, and after the age what is shown on request.
@@ -110,13 +112,14 @@ fn between(kind: &Kind) -> Vec<Column> {
         "Namespace" => vec![path("Status", "string", ".status.phase")],
         "ConfigMap" => vec![made("Data", "string", 0, cells::data)],
         "Secret" => vec![path("Type", "string", ".type"), made("Data", "string", 0, cells::data)],
-        "ServiceAccount" => vec![text("Secrets", cells::secrets)],
         "Pod" => vec![
             text("Ready", cells::pod_ready),
             text("Status", cells::pod_status),
             text("Restarts", cells::pod_restarts),
             wide(text("IP", cells::pod_ip)),
             wide(text("Node", cells::pod_node)),
+            wide(text("Nominated Node", cells::nominated_node)),
+            wide(text("Readiness Gates", cells::readiness_gates)),
         ],
         "Service" => vec![
             path("Type", "string", ".spec.type"),
@@ -128,7 +131,17 @@ fn between(kind: &Kind) -> Vec<Column> {
         "Node" => vec![
             text("Status", cells::node_status),
             text("Roles", cells::node_roles),
+            age(),
             path("Version", "string", ".status.nodeInfo.kubeletVersion"),
+            wide(text("Internal-IP", cells::internal_ip)),
+            wide(text("External-IP", cells::node_external_ip)),
+            wide(path("OS-Image", "string", ".status.nodeInfo.osImage")),
+            wide(path("Kernel-Version", "string", ".status.nodeInfo.kernelVersion")),
+            wide(path(
+                "Container-Runtime",
+                "string",
+                ".status.nodeInfo.containerRuntimeVersion",
+            )),
         ],
         "Deployment" => vec![
             text("Ready", cells::ready_of_wanted),
@@ -153,6 +166,7 @@ fn between(kind: &Kind) -> Vec<Column> {
             made("Ready", "integer", 0, |object| cells::count(object, "readyReplicas")),
             wide(text("Containers", cells::containers)),
             wide(text("Images", cells::images)),
+            wide(text("Selector", cells::selector)),
         ],
         "DaemonSet" => vec![
             made("Desired", "integer", 0, |object| {
@@ -171,6 +185,7 @@ fn between(kind: &Kind) -> Vec<Column> {
             text("Node Selector", cells::node_selector),
             wide(text("Containers", cells::containers)),
             wide(text("Images", cells::images)),
+            wide(text("Selector", cells::selector)),
         ],
         "Job" => vec![
             text("Status", cells::job_status),
@@ -178,6 +193,7 @@ fn between(kind: &Kind) -> Vec<Column> {
             text("Duration", cells::job_duration),
             wide(text("Containers", cells::containers)),
             wide(text("Images", cells::images)),
+            wide(text("Selector", cells::selector)),
         ],
         "CronJob" => vec![
             path("Schedule", "string", ".spec.schedule"),
@@ -185,6 +201,9 @@ fn between(kind: &Kind) -> Vec<Column> {
             text("Suspend", cells::suspend),
             text("Active", cells::active),
             text("Last Schedule", cells::last_schedule),
+            wide(text("Containers", cells::job_containers)),
+            wide(text("Images", cells::job_images)),
+            wide(text("Selector", cells::job_selector)),
         ],
         "Ingress" => vec![
             text("Class", cells::ingress_class),
@@ -194,6 +213,7 @@ fn between(kind: &Kind) -> Vec<Column> {
         ],
         "HorizontalPodAutoscaler" => vec![
             text("Reference", cells::reference),
+            text("Targets", cells::targets),
             text("MinPods", cells::min_pods),
             number("MaxPods", ".spec.maxReplicas"),
             made("Replicas", "integer", 0, |object| {
@@ -213,12 +233,21 @@ fn between(kind: &Kind) -> Vec<Column> {
             path("Capacity", "string", ".status.capacity.storage"),
             text("Access Modes", cells::access_modes),
             path("StorageClass", "string", ".spec.storageClassName"),
+            text("VolumeAttributesClass", cells::volume_attributes),
+            wide(path("VolumeMode", "string", ".spec.volumeMode")),
         ],
         "NetworkPolicy" => vec![text("Pod-Selector", cells::pod_selector)],
         "Lease" => vec![path("Holder", "string", ".spec.holderIdentity")],
-        "RoleBinding" | "ClusterRoleBinding" => vec![text("Role", cells::role)],
+        "RoleBinding" | "ClusterRoleBinding" => vec![
+            text("Role", cells::role),
+            wide(text("Users", |object| cells::subjects(object, "User"))),
+            wide(text("Groups", |object| cells::subjects(object, "Group"))),
+            wide(text("ServiceAccounts", |object| {
+                cells::subjects(object, "ServiceAccount")
+            })),
+        ],
         "Role" | "ClusterRole" | "CustomResourceDefinition" => {
-            vec![made("Created At", "date", 0, cells::created), age_free()]
+            vec![made("Created At", "date", 0, cells::created)]
         }
         "StorageClass" => vec![
             path("Provisioner", "string", ".provisioner"),
@@ -233,29 +262,18 @@ fn between(kind: &Kind) -> Vec<Column> {
             vec![made("Webhooks", "integer", 0, cells::webhooks)]
         }
         "Event" => vec![
-            made("Last Seen", "string", 0, cells::last_seen),
+            text("Last Seen", cells::last_seen),
             path("Type", "string", ".type"),
             path("Reason", "string", ".reason"),
             text("Object", cells::event_object),
+            wide(path("Subobject", "string", ".involvedObject.fieldPath")),
+            wide(path("Source", "string", ".source.component")),
             path("Message", "string", ".message"),
+            wide(text("First Seen", cells::first_seen)),
+            wide(number("Count", ".count")),
+            wide(name()),
         ],
         _ => Vec::new(),
-    }
-}
-
-/// Roles and definitions show when they were made, and no age.
-fn age_free() -> Column {
-    Column {
-        priority: 1,
-        ..made(
-            "Age",
-            "string",
-            1,
-            |object| match object["metadata"]["creationTimestamp"].as_str() {
-                Some(time) => age::since(time).into(),
-                None => "<unknown>".into(),
-            },
-        )
     }
 }
 

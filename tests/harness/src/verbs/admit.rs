@@ -159,17 +159,13 @@ impl Ask<'_> {
         match self.call.query.text("fieldValidation") {
             Some("Strict") => {
                 let kind = &self.kind;
-                let message = if kind.custom.is_some() {
-                    format!("strict decoding error: {}", texts.join(", "))
-                } else {
-                    format!(
-                        "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-                        kind.kind,
-                        kind.version,
-                        kind.kind,
-                        texts.join(", ")
-                    )
-                };
+                let message = format!(
+                    "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+                    kind.kind,
+                    kind.version,
+                    kind.kind,
+                    texts.join(", ")
+                );
                 Err(Failure::bad_request(message))
             }
             Some("Ignore") => Ok(()),
@@ -204,6 +200,9 @@ impl Ask<'_> {
         for path in problems.missing.iter().filter(|path| self.must_have(path)) {
             found.push((path.clone(), "FieldValueRequired", "Required value".to_owned()));
         }
+        if self.has_pods() {
+            found.extend(rules::without_image(&self.kind, object));
+        }
         for path in &problems.twice {
             found.push((path.clone(), "FieldValueDuplicate", "Duplicate value".to_owned()));
         }
@@ -216,8 +215,11 @@ impl Ask<'_> {
     /// Which required fields are asked for: all of a custom resource, and of the built-in kinds those of
     /// workloads. Elsewhere the documents call fields required that the real server fills in.
     fn must_have(&self, path: &str) -> bool {
-        let workload = matches!(&*self.kind.group, "apps" | "batch") || self.kind.is("", "Pod");
-        self.kind.custom.is_some() || workload && path.starts_with("spec")
+        self.kind.custom.is_some() || self.has_pods() && path.starts_with("spec")
+    }
+
+    fn has_pods(&self) -> bool {
+        self.kind.custom.is_none() && (matches!(&*self.kind.group, "apps" | "batch") || self.kind.is("", "Pod"))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::update::Draft;
-use super::{Answer, Ask, rules};
+use super::{Answer, Ask, not_allowed, rules};
 use crate::failure::Failure;
 use crate::fields::{self, ApplyOptions, Operation};
 use crate::store::{Key, now};
@@ -11,10 +11,7 @@ use crate::store::{Key, now};
 impl Ask<'_> {
     pub(super) fn create(&mut self) -> Result<Answer, Failure> {
         if !self.place.name.is_empty() {
-            return Err(Failure::lacking(&format!(
-                "POST on {}/{}",
-                self.place.plural, self.place.subresource
-            )));
+            return Err(not_allowed());
         }
         let mut object = self.body()?;
         if let Some(review) = crate::reviews::review(&self.kind, &object) {
@@ -44,14 +41,18 @@ impl Ask<'_> {
     ) -> Result<Value, Failure> {
         let key = Key::of(&object);
         self.open_namespace(&key.name)?;
-        if self.state.find(&self.kind.shelf, &key).is_some() {
-            return Err(Failure::exists(&self.kind.group, &self.kind.plural, &key.name));
+        if let Some(there) = self.state.find(&self.kind.shelf, &key) {
+            let mut failure = Failure::exists(&self.kind.group, &self.kind.plural, &key.name);
+            if there.deleting {
+                failure.message = format!("object is being deleted: {}", failure.message);
+            }
+            return Err(failure);
         }
         if object["metadata"]["resourceVersion"]
             .as_str()
             .is_some_and(|version| !version.is_empty())
         {
-            return Err(Failure::bad_request(
+            return Err(Failure::unforeseen(
                 "resourceVersion should not be set on objects to be created",
             ));
         }

@@ -127,12 +127,11 @@ pub(crate) fn remove(state: &mut State, kind: &Kind, live: &Value) {
 /// Removes an object, or marks it as going; what is left of it comes back.
 fn delete(state: &mut State, kind: &Kind, live: &Value, policy: Policy) -> Option<Value> {
     let mut object = live.clone();
-    let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
     let mut finalizers: Vec<Value> = live["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     match policy {
-        Policy::Orphan => orphan(state, uid),
-        Policy::Foreground if has_dependents(state, uid) => add(&mut finalizers, "foregroundDeletion"),
-        Policy::Foreground | Policy::Background => {}
+        Policy::Orphan => add(&mut finalizers, "orphan"),
+        Policy::Foreground => add(&mut finalizers, "foregroundDeletion"),
+        Policy::Background => {}
     }
     if &*kind.shelf == DEFINITIONS {
         add(&mut finalizers, DEFINITION_FINALIZER);
@@ -167,15 +166,8 @@ fn add(finalizers: &mut Vec<Value>, name: &str) {
     }
 }
 
-fn has_dependents(state: &State, uid: &str) -> bool {
-    let owned = |owners: &[Box<str>]| owners.iter().any(|owner| &**owner == uid);
-    state
-        .shelves()
-        .any(|(_, shelf)| shelf.values().any(|stored| owned(&stored.owners)))
-}
-
 /// Takes an owner off all its objects.
-fn orphan(state: &mut State, uid: &str) {
+pub(crate) fn orphan(state: &mut State, uid: &str) {
     let mut owned = Vec::new();
     for (shelf, items) in state.shelves() {
         let of_it = items
@@ -190,6 +182,13 @@ fn orphan(state: &mut State, uid: &str) {
         let mut object = live.clone();
         if let Some(owners) = object["metadata"]["ownerReferences"].as_array_mut() {
             owners.retain(|owner| owner["uid"] != uid);
+        }
+        if object["metadata"]["ownerReferences"]
+            .as_array()
+            .is_some_and(Vec::is_empty)
+            && let Some(metadata) = object["metadata"].as_object_mut()
+        {
+            metadata.remove("ownerReferences");
         }
         let draft = Draft {
             kind: &kind,

@@ -89,19 +89,17 @@ impl Ask<'_> {
         let rule = query.text("resourceVersionMatch").filter(|text| !text.is_empty());
         if let Some(token) = query.text("continue").filter(|text| !text.is_empty()) {
             if rule.is_some() {
-                return Err(Failure::bad_request(
-                    "resourceVersionMatch is forbidden when continue is provided",
-                ));
+                return Err(forbidden("resourceVersionMatch is forbidden when continue is provided"));
             }
             let token = Continue::read(token)?;
             let items = self.at(token.version).ok_or_else(|| self.too_old(&token))?;
             return Ok((token.version, Some(token.after), items));
         }
         match (rule, asked) {
-            (Some(_), None) => Err(Failure::bad_request(
+            (Some(_), None) => Err(forbidden(
                 "resourceVersionMatch is forbidden unless resourceVersion is provided",
             )),
-            (Some("Exact"), Some(0)) => Err(Failure::bad_request(
+            (Some("Exact"), Some(0)) => Err(forbidden(
                 "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
             )),
             (Some("Exact"), Some(version)) => {
@@ -153,16 +151,18 @@ impl Ask<'_> {
     }
 }
 
+fn forbidden(words: &str) -> Failure {
+    let problem = (
+        "resourceVersionMatch".to_owned(),
+        "FieldValueForbidden",
+        format!("Forbidden: {words}"),
+    );
+    Failure::invalid("meta.k8s.io", "ListOptions", "", &[problem])
+}
+
 /// A version that a caller names.
 pub(super) fn number(text: &str) -> Result<u64, Failure> {
-    let refused = || {
-        let problem = (
-            "resourceVersion".to_owned(),
-            "FieldValueInvalid",
-            format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"),
-        );
-        Failure::invalid("meta.k8s.io", "ListOptions", "", &[problem])
-    };
+    let refused = || Failure::bad_request(format!("Invalid value: {text:?}: it is no resource version"));
     text.parse().map_err(|_| refused())
 }
 

@@ -23,7 +23,7 @@ use crate::kinds::Kind;
 use crate::request::{Call, Form, Place};
 use crate::store::{Key, State};
 
-pub(crate) use delete::{DEFINITION_FINALIZER, remove};
+pub(crate) use delete::{DEFINITION_FINALIZER, orphan, remove};
 pub(crate) use rules::has_generation;
 pub(crate) use update::{Draft, write};
 pub(crate) use watch::Plan;
@@ -36,7 +36,10 @@ pub(crate) enum Answer {
         value: Value,
         warnings: Vec<String>,
     },
-    Text(String),
+    Text {
+        code: u16,
+        text: &'static str,
+    },
     Watch(Plan),
 }
 
@@ -61,8 +64,15 @@ pub(crate) struct Ask<'a> {
 
 /// Does what is asked.
 pub(crate) fn answer(state: &mut State, call: &Call, place: &Place) -> Result<Answer, Failure> {
-    let kind = state.kind(&place.group, &place.version, &place.plural);
-    let kind = kind.ok_or_else(Failure::nowhere)?;
+    let Some(kind) = state.kind(&place.group, &place.version, &place.plural) else {
+        if !state.serves(&place.group, &place.version) {
+            return Ok(Answer::Text {
+                code: 404,
+                text: "404 page not found\n",
+            });
+        }
+        return Err(Failure::nowhere());
+    };
     if kind.namespaced && place.namespace.is_empty() && !place.name.is_empty()
         || !kind.namespaced && !place.namespace.is_empty()
     {
@@ -79,13 +89,20 @@ pub(crate) fn answer(state: &mut State, call: &Call, place: &Place) -> Result<An
     ask.route()
 }
 
+fn not_allowed() -> Failure {
+    Failure::new(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    )
+}
+
 impl Ask<'_> {
     fn allowed(&self) -> Result<(), Failure> {
         let verb = self.call.verb(!self.place.name.is_empty());
         let place = self.place;
         if place.subresource.is_empty() && !self.kind.can(verb) {
-            let message = "the server does not allow this method on the requested resource";
-            return Err(Failure::new(405, "MethodNotAllowed", message));
+            return Err(not_allowed());
         }
         if place.subresource.is_empty() || matches!(&*place.subresource, "status" | "scale" | "finalize") {
             if place.subresource.is_empty() || self.kind.has_subresource(&place.subresource) {
@@ -116,11 +133,7 @@ impl Ask<'_> {
             ("patch", _) => self.patch(),
             ("delete", _) => self.delete(),
             ("deletecollection", _) => self.delete_all(),
-            _ => Err(Failure::new(
-                405,
-                "MethodNotAllowed",
-                "the server does not allow this method on the requested resource",
-            )),
+            _ => Err(not_allowed()),
         }
     }
 

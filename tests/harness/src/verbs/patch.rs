@@ -77,6 +77,7 @@ impl Ask<'_> {
             ));
         }
         let mut config = self.typed(config)?;
+        let said = config["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         self.place_object(&mut config)?;
         if config["metadata"]
             .get("managedFields")
@@ -85,7 +86,7 @@ impl Ask<'_> {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
         schema::tidy(&mut config);
-        self.known(&config)?;
+        self.known(&config, &said)?;
         match self.live() {
             Ok(live) => {
                 self.preconditions(&live, &config)?;
@@ -142,7 +143,7 @@ impl Ask<'_> {
     }
 
     /// A configuration may only name fields that its kind has.
-    fn known(&self, config: &Value) -> Result<(), Failure> {
+    fn known(&self, config: &Value, namespace: &str) -> Result<(), Failure> {
         let problems = schema::check(&mut config.clone(), &self.kind.shape);
         let unknown = problems
             .unknown
@@ -162,16 +163,13 @@ impl Ask<'_> {
             [one] => one.clone(),
             many => format!("errors:\n  {}", many.join("\n  ")),
         };
-        let (place, kind) = (self.place, &self.kind);
+        let (name, kind) = (&self.place.name, &self.kind);
         let what = format!(
-            "{}/{}; {}, Kind={}",
-            place.namespace,
-            place.name,
-            kind.api_version(),
-            kind.kind
+            "{namespace}/{name}; {}/{}, Kind={}",
+            kind.group, kind.version, kind.kind
         );
         let message = format!("failed to create typed patch object ({what}): {text}");
-        Err(Failure::new(500, "InternalError", message))
+        Err(Failure::unforeseen(message))
     }
 }
 

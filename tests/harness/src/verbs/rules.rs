@@ -40,7 +40,13 @@ pub(super) fn defaults(kind: &Kind, object: &mut Value) {
             default(object, &["type"], json!("Opaque"));
             encode_strings(object);
         }
-        "Service" => default(object, &["spec", "type"], json!("ClusterIP")),
+        "Service" => {
+            default(object, &["spec", "type"], json!("ClusterIP"));
+            for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
+                let number = port["port"].clone();
+                default(port, &["targetPort"], number);
+            }
+        }
         "Namespace" => {
             let name = object["metadata"]["name"].clone();
             default(object, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
@@ -99,6 +105,26 @@ pub(super) fn at_birth(kind: &Kind, object: &mut Value) {
         "Service" => object["status"] = json!({"loadBalancer": {}}),
         _ => {}
     }
+}
+
+/// Containers without an image: (path, reason, what is wrong).
+pub(super) fn without_image(kind: &Kind, object: &Value) -> Vec<(String, &'static str, String)> {
+    let path = match &*kind.kind {
+        "Pod" => "spec",
+        "CronJob" => "spec.jobTemplate.spec.template.spec",
+        _ => "spec.template.spec",
+    };
+    let pod = path.split('.').fold(object, |value, name| &value[name]);
+    let mut found = Vec::new();
+    for list in ["initContainers", "containers"] {
+        for (index, container) in pod[list].as_array().into_iter().flatten().enumerate() {
+            if container["image"].as_str().is_none_or(str::is_empty) {
+                let field = format!("{path}.{list}[{index}].image");
+                found.push((field, "FieldValueRequired", "Required value".to_owned()));
+            }
+        }
+    }
+    found
 }
 
 /// Fields that never change: (path, why).

@@ -22,7 +22,8 @@ impl Ask<'_> {
         if version.is_some_and(|version| !version.is_empty() && live["metadata"]["resourceVersion"] != version) {
             return Err(Failure::modified(&self.kind.group, &self.kind.plural, &self.place.name));
         }
-        let replicas = after["spec"]["replicas"].as_u64();
+        let said = after["spec"].get("replicas").cloned().unwrap_or_else(|| json!(0));
+        let replicas = said.as_u64();
         let replicas = replicas.ok_or_else(|| {
             self.invalid(
                 &self.place.name,
@@ -81,10 +82,16 @@ impl Ask<'_> {
         if let Some(selector) = selector {
             status["selector"] = selector.into();
         }
+        let mut spec = json!({});
+        if let Some(replicas) = at(self.scale_path("specReplicasPath"))
+            .as_u64()
+            .filter(|replicas| *replicas > 0)
+        {
+            spec["replicas"] = replicas.into();
+        }
         json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": metadata["name"],
             "namespace": metadata["namespace"], "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
-            "creationTimestamp": metadata["creationTimestamp"]},
-            "spec": {"replicas": at(self.scale_path("specReplicasPath")).as_u64().unwrap_or(0)}, "status": status})
+            "creationTimestamp": metadata["creationTimestamp"]}, "spec": spec, "status": status})
     }
 }
 
