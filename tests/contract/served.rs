@@ -205,7 +205,7 @@ fn object(number: usize) -> (String, Value) {
     let name = format!("object-{number}");
     let metadata = json!({"name": name, "labels": {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "shop"},
         "annotations": {"fleet.flotilla.dev/unit": "shop/web"}});
-    if number % 5 == 0 {
+    if number.is_multiple_of(5) {
         let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": 2,
             "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": {"app": name}}, "spec": {
                 "containers": [{"name": "main", "image": "registry.example.org/main:1", "ports": [{"containerPort": 80}],

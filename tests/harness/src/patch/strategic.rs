@@ -72,7 +72,7 @@ fn lists(old: &[Value], new: &[Value], shape: &Shape, strategy: Option<&Patch>, 
             (None, false) => merged.push(clean(item)),
         }
     }
-    let (mut named, others): (Vec<_>, Vec<_>) = merged.into_iter().partition(|item| at(new, item).is_some());
+    let (mut named, others): (Vec<_>, Vec<_>) = merged.into_iter().partition(|item| at(order, item).is_some());
     named.sort_by_key(|item| at(order, item).unwrap_or(order.len()));
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     let mut sorted = Vec::new();
