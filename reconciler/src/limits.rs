@@ -139,6 +139,9 @@ pub const FETCH_PROGRESS_LOGGED: Duration = Duration::from_secs(5);
 /// that sends damage, must not be asked for everything in a loop.
 pub const COPY_REMAKE_PAUSE: Duration = Duration::from_secs(3_600);
 
+/// How long a hub waits for the one before it to let go of the copy; a second one that runs is told of then.
+pub const COPY_LOCK_WAIT: Duration = Duration::from_secs(2);
+
 /// Fetches and pushes between two times that a copy is packed: each leaves a pack or some loose objects.
 pub const MOVES_PER_HOUSEKEEPING: u32 = 50;
 

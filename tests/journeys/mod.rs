@@ -17,6 +17,7 @@ mod real_inputs;
 mod refs;
 mod registering;
 mod registration;
+mod remotes;
 mod restart;
 mod secrets;
 mod still;

@@ -114,14 +114,16 @@ impl Fleet {
 
     /// Starts the hub, with more arguments than where things are.
     pub(super) fn start_hub(&mut self, more: &[&str]) {
+        self.start_hub_of(&self.repository.bare().display().to_string(), more);
+    }
+
+    /// As [`Self::start_hub`], of a repository at a path or a URL.
+    pub(super) fn start_hub_of(&mut self, repository: &str, more: &[&str]) {
         let (listen, api) = (address(self.hub_port), address(self.api_port));
-        let (repository, key) = (
-            self.repository.bare().display().to_string(),
-            path(&self.folder, "hub.key"),
-        );
+        let key = path(&self.folder, "hub.key");
         let own = [
             "--repository",
-            &repository,
+            repository,
             "--key",
             &key,
             "--listen",

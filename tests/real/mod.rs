@@ -2,5 +2,6 @@
 
 mod control_plane;
 mod git;
+mod ignore;
 mod parts;
 mod yaml;

@@ -22,18 +22,23 @@ pub struct Flotilla {
 impl Flotilla {
     /// Starts `flotilla hub`.
     pub fn hub<S: AsRef<OsStr>>(arguments: &[S]) -> Self {
-        Self::start("hub", &["hub"], arguments)
+        Self::start("hub", &["hub"], arguments, &[])
+    }
+
+    /// As [`Self::hub`], with more environment (name, value).
+    pub fn hub_in<S: AsRef<OsStr>>(environment: &[(&str, &OsStr)], arguments: &[S]) -> Self {
+        Self::start("hub", &["hub"], arguments, environment)
     }
 
     /// Starts `flotilla agent`.
     pub fn agent<S: AsRef<OsStr>>(arguments: &[S]) -> Self {
-        Self::start("agent", &["agent"], arguments)
+        Self::start("agent", &["agent"], arguments, &[])
     }
 
-    fn start<S: AsRef<OsStr>>(name: &str, command: &[&str], arguments: &[S]) -> Self {
+    fn start<S: AsRef<OsStr>>(name: &str, command: &[&str], arguments: &[S], environment: &[(&str, &OsStr)]) -> Self {
         let folder = scratch::folder(name);
         let mut process = flotilla();
-        process.args(command).args(arguments);
+        process.args(command).args(arguments).envs(environment.iter().copied());
         Self {
             child: Child::start(name, &folder, &mut process),
         }

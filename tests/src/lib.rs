@@ -14,6 +14,7 @@ pub mod child;
 pub mod control_plane;
 pub mod etcd;
 pub mod flotilla;
+pub mod git_host;
 pub mod parts;
 pub mod pool;
 pub mod ports;

@@ -7,13 +7,14 @@ use std::sync::OnceLock;
 use crate::Output;
 
 /// The parts that `tests/parts/build` makes.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     "etcd",
     "kube-apiserver",
     "kube-controller-manager",
     "kube-scheduler",
     "kubectl",
     "kwok",
+    "gitea",
 ];
 
 /// The folder that has them all: `FLOTILLA_PARTS`, or the cache, where they are built if need be.
@@ -34,13 +35,14 @@ pub fn command(name: &str) -> Command {
     Command::new(folder().join(name))
 }
 
-/// What each part, and `git`, says its version is.
+/// What each part, `git` and `sshd` say their versions are.
 pub fn versions() -> Vec<(&'static str, String)> {
     let mut versions: Vec<_> = NAMES
         .into_iter()
         .map(|name| (name, version(name, command(name))))
         .collect();
     versions.push(("git", version("git", Command::new("git"))));
+    versions.push(("sshd", crate::git_host::sshd_version()));
     versions
 }
 

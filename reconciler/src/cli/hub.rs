@@ -9,10 +9,9 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-use super::keys;
-use super::remote::RemoteFlags;
+use super::remote::{RemoteFlags, Sources, sources};
+use super::{exit, keys};
 use crate::hub::publish::StateRefs;
-use crate::hub::remote::RepositoryAddress;
 use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite};
 
 /// Follow a repository, decide, and deliver.
@@ -23,8 +22,15 @@ pub(super) struct Hub {
     command: Option<HubCommand>,
     /// The repository that people push to: a folder, bare or not, or a URL: https://, ssh://, user@host:path,
     /// file://.
-    #[arg(long, env = "FLOTILLA_REPOSITORY", required = true, value_name = "PATH|URL")]
-    repository: Option<RepositoryAddress>,
+    // Read by us, since clap would show a password in a message.
+    #[arg(
+        long,
+        env = "FLOTILLA_REPOSITORY",
+        hide_env_values = true,
+        required = true,
+        value_name = "PATH|URL"
+    )]
+    repository: Option<String>,
     #[command(flatten)]
     remote: RemoteFlags,
     /// Its branch.
@@ -96,8 +102,14 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
     }
     let objects = objects(&arguments);
     let repository = arguments.repository.context("--repository is missing")?;
-    let poll = arguments.remote.poll(&repository);
-    let (source, remote) = arguments.remote.source(repository)?;
+    let state = arguments.state_repository.as_deref();
+    let Sources { source, remote, poll } = match sources(&repository, state, arguments.remote) {
+        Ok(sources) => sources,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::usage());
+        }
+    };
     let options = HubOptions {
         source,
         remote,

@@ -40,9 +40,30 @@ pub(super) struct RemoteFlags {
     poll_seconds: Option<u64>,
 }
 
-impl RemoteFlags {
+/// Where the hub reads, and how often.
+pub(super) struct Sources {
+    /// The folder that is read.
+    pub(super) source: PathBuf,
+    /// What it is a copy of, if it is one.
+    pub(super) remote: Option<RemoteOptions>,
     /// How often is looked without an event.
-    pub(super) fn poll(&self, repository: &RepositoryAddress) -> Duration {
+    pub(super) poll: Duration,
+}
+
+/// Understands what was given, and checks the files that it names.
+pub(super) fn sources(repository: &str, state: Option<&Path>, flags: RemoteFlags) -> anyhow::Result<Sources> {
+    let repository: RepositoryAddress = repository.parse().context("--repository cannot be used")?;
+    let state = state.and_then(Path::to_str).map(str::parse);
+    if let Some(Err(_) | Ok(RepositoryAddress::Remote(_))) = state {
+        bail!("--state-repository is a folder on this disk; hint: without it the hub writes to --repository");
+    }
+    let poll = flags.poll(&repository);
+    let (source, remote) = flags.source(repository)?;
+    Ok(Sources { source, remote, poll })
+}
+
+impl RemoteFlags {
+    fn poll(&self, repository: &RepositoryAddress) -> Duration {
         let usual = match repository {
             RepositoryAddress::Path(_) => REFS_POLL,
             RepositoryAddress::Remote(_) => REMOTE_POLL,
@@ -51,7 +72,7 @@ impl RemoteFlags {
     }
 
     /// The folder to read, and what it is a copy of.
-    pub(super) fn source(self, repository: RepositoryAddress) -> anyhow::Result<(PathBuf, Option<RemoteOptions>)> {
+    fn source(self, repository: RepositoryAddress) -> anyhow::Result<(PathBuf, Option<RemoteOptions>)> {
         let files = [
             ("--git-credentials", &self.git_credentials),
             ("--git-ca", &self.git_ca),

@@ -199,13 +199,16 @@ async fn errors(stderr: Option<impl AsyncRead + Unpin>, progress: &(dyn Fn(&str)
         return String::new();
     };
     let (mut kept, mut line, mut chunk) = (Vec::new(), Vec::new(), vec![0; 4 << 10]);
+    let mut returned = false;
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         for byte in &chunk[..count] {
+            // Before a line's end it is only how ssh ends lines.
+            if std::mem::take(&mut returned) && *byte != b'\n' {
+                progress(String::from_utf8_lossy(&line).trim());
+                line.clear();
+            }
             match byte {
-                b'\r' => {
-                    progress(String::from_utf8_lossy(&line).trim());
-                    line.clear();
-                }
+                b'\r' => returned = true,
                 b'\n' => {
                     kept.append(&mut line);
                     kept.push(b'\n');
@@ -249,8 +252,11 @@ mod tests {
     async fn progress_is_told_and_not_kept() {
         let told = std::sync::Mutex::new(Vec::new());
         let tell = |line: &str| told.lock().expect("no panic").push(line.to_owned());
-        let output: &[u8] = b"Receiving objects: 5%\rReceiving objects: 100%\rdone\nfatal: no\n";
-        assert_eq!(errors(Some(output), &tell).await, "done\nfatal: no\n");
+        let output: &[u8] = b"Receiving objects: 5%\rReceiving objects: 100%\rdone\nPermission denied.\r\nfatal: no\n";
+        assert_eq!(
+            errors(Some(output), &tell).await,
+            "done\nPermission denied.\nfatal: no\n"
+        );
         assert_eq!(
             *told.lock().expect("no panic"),
             ["Receiving objects: 5%", "Receiving objects: 100%"]

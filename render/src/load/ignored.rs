@@ -49,13 +49,23 @@ impl IgnoreRules {
         &self.unread
     }
 
-    /// Whether a file is left out. The rules of the nearest folder that say anything decide.
+    /// Whether a file is left out: itself, or a folder above it. As in Git, nothing below a folder that is left
+    /// out can be taken back in.
     pub(super) fn leaves_out(&self, path: &str) -> bool {
+        if self.folders.is_empty() {
+            return false;
+        }
+        let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        above.any(|folder| self.matches(folder, true)) || self.matches(path, false)
+    }
+
+    /// The rules of the nearest folder that say anything decide.
+    fn matches(&self, path: &str, is_folder: bool) -> bool {
         for (folder, rules) in &self.folders {
             let Some(rest) = path.strip_prefix(folder.as_str()) else {
                 continue;
             };
-            match rules.matched_path_or_any_parents(rest, false) {
+            match rules.matched(rest, is_folder) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
                 Match::None => {}

@@ -23,7 +23,7 @@ use crate::hub::publish::{StateRef, StateRepository};
 use crate::hub::repository::LocalRepository;
 use crate::hub::run::blocking;
 use crate::hub::source::Source;
-use crate::limits::{COPY_REMAKE_PAUSE, MOVES_PER_HOUSEKEEPING, PUSH_RETRY_FIRST, PUSH_RETRY_MAX};
+use crate::limits::{COPY_LOCK_WAIT, COPY_REMAKE_PAUSE, MOVES_PER_HOUSEKEEPING, PUSH_RETRY_FIRST, PUSH_RETRY_MAX};
 
 /// Keeps the accepted commit when its branch was rewritten: only its descendants are followed.
 const ACCEPTED_REF: &str = "refs/flotilla/accepted";
@@ -78,7 +78,7 @@ impl Remote {
     /// Takes the copy, making it when there is none; nothing is fetched yet. One that cannot be opened is made
     /// anew. `branch` is the source's full name.
     pub async fn open(options: RemoteOptions, branch: String) -> Result<Self, CopyError> {
-        let copy = Copy::open(&options.copy, &options.url)?;
+        let copy = take(&options).await?;
         let path = copy.path().to_owned();
         let transport = Transport::new(options.url, path.clone(), &options.login, options.timeout);
         if copy.is_begun() && LocalRepository::open(&path).is_err() {
@@ -388,6 +388,20 @@ impl Remote {
                 tokio::time::sleep(PUSH_RETRY_FIRST).await;
             }
             () = tokio::time::sleep(time) => {}
+        }
+    }
+}
+
+/// Takes the copy. A hub that was killed lets go of it a moment later, when a program that it was about to start
+/// has begun or ended.
+async fn take(options: &RemoteOptions) -> Result<Copy, CopyError> {
+    let started = Instant::now();
+    loop {
+        match Copy::open(&options.copy, &options.url) {
+            Err(CopyError::InUse { .. }) if started.elapsed() < COPY_LOCK_WAIT => {
+                tokio::time::sleep(COPY_LOCK_WAIT / 20).await;
+            }
+            other => return other,
         }
     }
 }

@@ -22,12 +22,22 @@ pub enum RepositoryError {
         source: gix::Error,
     },
     /// Its refs are kept in a form that cannot be read.
-    #[error("the git repository {path} keeps its refs as {format:?}; only \"files\" can be read")]
+    #[error(
+        "the git repository {path} keeps its refs as {format:?}; only \"files\" can be read; hint: git clone --mirror --ref-format=files"
+    )]
     RefStorage {
         /// Where.
         path: PathBuf,
         /// The value of `extensions.refStorage`.
         format: String,
+    },
+    /// Its objects have ids that we do not read.
+    #[error(
+        "the git repository {path} has SHA-256 ids, and SHA-1 is read here; hint: push the branch to one made with git init --object-format=sha1"
+    )]
+    ObjectFormat {
+        /// Where.
+        path: PathBuf,
     },
     /// A ref that is there and cannot be read.
     #[error("failed to read the ref {name}")]
@@ -166,6 +176,9 @@ fn open(path: &Path) -> Result<ThreadSafeRepository, RepositoryError> {
         path: path.to_owned(),
         source,
     };
+    if has_other_ids(path) {
+        return Err(RepositoryError::ObjectFormat { path: path.to_owned() });
+    }
     let handle = gix::open::Options::isolated()
         .with(Trust::Full)
         // At Git's level for loose objects, 1, our zlib keeps the hex digits of digests at a byte each.
@@ -184,6 +197,18 @@ fn open(path: &Path) -> Result<ThreadSafeRepository, RepositoryError> {
         }),
         _ => Ok(handle),
     }
+}
+
+/// Whether its configuration says so: gix would say no more than that it cannot open it.
+fn has_other_ids(path: &Path) -> bool {
+    let configs = [path.join("config"), path.join(".git/config")];
+    let says = |line: &str| {
+        let line = line.to_ascii_lowercase();
+        line.split_once('=')
+            .is_some_and(|(key, value)| key.trim() == "objectformat" && value.trim() == "sha256")
+    };
+    let text = configs.iter().find_map(|config| std::fs::read_to_string(config).ok());
+    text.is_some_and(|text| text.lines().any(says))
 }
 
 fn direct_target(repo: &gix::Repository, name: &str) -> Result<Option<gix::ObjectId>, RepositoryError> {
