@@ -27,6 +27,7 @@ pub mod policy;
 pub mod published;
 pub mod release;
 pub mod schedule;
+pub mod schema;
 pub mod selector;
 pub mod tree;
 pub mod yaml;

@@ -10,7 +10,7 @@ mod ladder;
 mod manifests;
 mod names;
 mod papers;
-mod sources;
+pub(crate) mod sources;
 mod test_names;
 mod walk;
 mod workspace;

@@ -35,12 +35,12 @@ pub(super) fn files() -> Vec<String> {
 }
 
 /// The files with this ending.
-pub(super) fn files_named(ending: &str) -> Vec<String> {
+pub(crate) fn files_named(ending: &str) -> Vec<String> {
     files().into_iter().filter(|path| path.ends_with(ending)).collect()
 }
 
 /// The text of a file.
-pub(super) fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path} is not readable: {error}"))
 }
 

@@ -6,3 +6,4 @@
 mod explain;
 mod get;
 mod pipes;
+mod tools;

@@ -5,6 +5,8 @@
 #[cfg(feature = "agent")]
 mod agent;
 mod client;
+mod completion;
+mod crds;
 mod exit;
 mod explain;
 mod get;
@@ -13,6 +15,7 @@ mod hub;
 mod init;
 #[cfg(any(feature = "hub", feature = "agent"))]
 mod keys;
+mod kubeconfig;
 mod nearest;
 mod output;
 #[cfg(feature = "hub")]
@@ -24,7 +27,7 @@ mod status;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 #[cfg(any(feature = "hub", feature = "agent"))]
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +69,12 @@ enum Command {
     Explain(Box<explain::ExplainOptions>),
     /// Show the fleet on one screen; the exit code is 0 when all of it is ready.
     Status(status::StatusOptions),
+    /// Write a kubeconfig with which kubectl looks at the hub.
+    Kubeconfig(kubeconfig::KubeconfigOptions),
+    /// Print the kinds of a fleet repository as CustomResourceDefinitions.
+    Crds(crds::CrdsOptions),
+    /// Print a script that completes flotilla's words in a shell.
+    Completion(completion::CompletionOptions),
     /// Query index over all clusters (flotilla-pedia); in this version only its --help.
     #[command(disable_help_flag = true)]
     Pedia(sibling::Sibling),
@@ -112,6 +121,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Get(options) => get::run(&options),
         Command::Explain(options) => explain::run(&options),
         Command::Status(options) => status::run(&options),
+        Command::Kubeconfig(options) => kubeconfig::run(&options),
+        Command::Crds(options) => Ok(crds::run(&options)),
+        Command::Completion(options) => Ok(completion::run(&options, Arguments::command())),
         Command::Pedia(sibling) => sibling::run("flotilla-pedia", &sibling),
         Command::Edge(sibling) => sibling::run("flotilla-edge", &sibling),
     }

@@ -108,6 +108,8 @@ impl<'a> Fields<'a> {
 
     /// The field's value, null included.
     pub(super) fn written(&mut self, name: &str) -> Option<&'a Value> {
+        #[cfg(test)]
+        asked::note(&self.path(name));
         let (key, value) = self.map.get_key_value(name)?;
         self.taken.push(key);
         Some(value)
@@ -300,5 +302,34 @@ impl<'a> Fields<'a> {
         };
         let hint = if wanted == "text" { hint } else { "" };
         self.error(name, "FieldType", format!("must be {wanted}, not {found}"), hint);
+    }
+}
+
+/// Which fields are asked for, whether they are written or not: all that load knows of.
+#[cfg(test)]
+pub(super) mod asked {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        static ASKED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+    }
+
+    /// Notes a field by its path, with every position of a list as one.
+    pub(super) fn note(path: &str) {
+        let mut kept = String::new();
+        let mut inside = false;
+        for c in path.chars() {
+            inside = (inside || c == '[') && c != ']';
+            if !inside || c == '[' {
+                kept.push(c);
+            }
+        }
+        ASKED.with_borrow_mut(|asked| asked.insert(kept));
+    }
+
+    /// The fields that were asked for on this thread since the last time.
+    pub(in crate::load) fn take() -> BTreeSet<String> {
+        ASKED.take()
     }
 }

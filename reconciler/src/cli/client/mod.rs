@@ -86,6 +86,11 @@ impl fmt::Display for Server {
 }
 
 impl ServerOptions {
+    /// Where the hub answers.
+    pub(super) fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// A JSON value.
     pub(super) async fn value(&self, path: &str, accept: &str) -> Result<Value, ClientError> {
         let answer = async {

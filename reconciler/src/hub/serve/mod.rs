@@ -16,6 +16,7 @@ mod kinds;
 mod listen;
 mod metrics;
 mod object;
+mod openapi;
 mod query;
 mod reconcile;
 mod resource;

@@ -24,7 +24,7 @@ use super::resource::{GROUP, Resource, VERSION};
 use super::store::Store;
 use super::table::Shape;
 use super::watch::Watch;
-use super::{discovery, metrics, reconcile};
+use super::{discovery, metrics, openapi, reconcile};
 
 /// Watches at once: pedia, a few people and their scripts. Each costs a connection and a list of pointers.
 const WATCHES_MAX: usize = 64;
@@ -72,6 +72,8 @@ pub(super) fn router(context: Context) -> Router {
         .route("/readyz", get(ready))
         .route("/metrics", get(scrape))
         .route(reconcile::PATH, post(reconcile::reconcile))
+        .route("/openapi/v3", get(async || json_answer(&openapi::index())))
+        .route(&openapi::path(), get(async || json_answer(openapi::document())))
         .route("/version", get(async || json_answer(&discovery::version())))
         .route(
             "/api",

@@ -5,6 +5,7 @@ mod feeds;
 mod files;
 mod kinds;
 mod properties;
+mod schema;
 
 use super::*;
 use crate::fleet::Unit;

@@ -1,0 +1,372 @@
+//! The kinds, field by field. One list of like things.
+
+use serde_json::{Value, json};
+
+use super::SourceKind;
+use super::fields::{boolean, choice, filled_text, integer, list, object, object_feed, refused, selector, text};
+
+/// The largest number of Kubernetes' own integers.
+const INT32_MAX: i64 = i32::MAX as i64;
+
+/// What a taint does.
+const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+/// Every kind of a fleet repository.
+pub const SOURCE_KINDS: &[SourceKind] = &[
+    SourceKind {
+        kind: "Fleet",
+        plural: "fleets",
+        short: &[],
+        namespaced: false,
+        description: "How a fleet repository wants to be treated: one for each, in fleet.yaml.",
+        needs_spec: false,
+        spec: fleet,
+    },
+    SourceKind {
+        kind: "ManagedCluster",
+        plural: "managedclusters",
+        short: &["mcls"],
+        namespaced: true,
+        description: "A registered cluster: its file is its registration.",
+        needs_spec: false,
+        spec: managed_cluster,
+    },
+    SourceKind {
+        kind: "Subscription",
+        plural: "subscriptions",
+        short: &["sub", "subs"],
+        namespaced: true,
+        description: "A unit: which manifests go to which clusters, and how replicas are shared out.",
+        needs_spec: true,
+        spec: subscription,
+    },
+    SourceKind {
+        kind: "Localization",
+        plural: "localizations",
+        short: &["loc", "local"],
+        namespaced: true,
+        description: "What differs on the cluster whose namespace it stands in.",
+        needs_spec: true,
+        spec: localization,
+    },
+    SourceKind {
+        kind: "Globalization",
+        plural: "globalizations",
+        short: &["glob", "global"],
+        namespaced: false,
+        description: "What differs on every cluster that matches.",
+        needs_spec: true,
+        spec: globalization,
+    },
+    SourceKind {
+        kind: "HelmChart",
+        plural: "helmcharts",
+        short: &["chart"],
+        namespaced: true,
+        description: "A chart to deliver.",
+        needs_spec: true,
+        spec: helm_chart,
+    },
+];
+
+fn fleet() -> Value {
+    let render = object(
+        "How decisions are kept.",
+        &[],
+        [(
+            "mode",
+            choice(
+                "commits: on a branch of the repository. objects: also in a hub cluster.",
+                &["commits", "objects"],
+            ),
+        )],
+    );
+    object(
+        "How this repository wants to be treated.",
+        &[],
+        [
+            (
+                "approval",
+                choice(
+                    "none: what main says is released. required: a person merges first.",
+                    &["none", "required"],
+                ),
+            ),
+            ("render", render),
+            (
+                "plaintextSecrets",
+                choice(
+                    "Whether a Secret in plain text is an Error or a Warning.",
+                    &["refuse", "warn"],
+                ),
+            ),
+            (
+                "lineage",
+                text("The root commit of released that agents may change over to, after its history was lost."),
+            ),
+        ],
+    )
+}
+
+fn managed_cluster() -> Value {
+    let taint = object(
+        "Keeps units away that do not tolerate it.",
+        &["key", "effect"],
+        [
+            ("key", filled_text("Key.")),
+            ("value", text("Value.")),
+            ("timeAdded", text("Not read.")),
+            (
+                "effect",
+                choice("NoSchedule leaves what is there, NoExecute removes it.", EFFECTS),
+            ),
+        ],
+    );
+    let key = json!({ "type": "string", "pattern": "^ed25519:[A-Za-z0-9+/]{43}=$" });
+    object(
+        "Who it is, and how it is reached.",
+        &[],
+        [
+            ("clusterId", text("Its id in Clusternet; its name where there is none.")),
+            ("clusterType", text("Not read.")),
+            (
+                "clusterInitBaseName",
+                text("Without effect: what a cluster starts with is a Subscription."),
+            ),
+            (
+                "kubeconfigContext",
+                text("A context of the hub's --kubeconfig, for a cluster without an agent."),
+            ),
+            (
+                "syncMode",
+                choice(
+                    "Dual and Pull: its agent applies. Push: the hub does.",
+                    &["Dual", "Pull", "Push"],
+                ),
+            ),
+            (
+                "publicKeys",
+                list("Keys of its agent, as `flotilla agent join` prints them.", key),
+            ),
+            ("taints", list("Taints, as on nodes.", taint)),
+        ],
+    )
+}
+
+fn subscription() -> Value {
+    let mut affinity = selector("Labels that a cluster must have; {} matches every cluster, null none.");
+    affinity["nullable"] = json!(true);
+    let subscriber = object(
+        "Chooses clusters by their labels.",
+        &["clusterAffinity"],
+        [
+            ("clusterAffinity", affinity),
+            ("subGroupStrategy", refused("Not in this version.")),
+            ("weight", integer("Its part when replicas are divided.", 0, INT32_MAX)),
+        ],
+    );
+    object(
+        "What goes where.",
+        &["subscribers", "feeds"],
+        [
+            (
+                "subscribers",
+                list("A cluster is chosen when any of them matches.", subscriber),
+            ),
+            (
+                "clusterTolerations",
+                list("Taints that do not keep the unit away.", toleration()),
+            ),
+            (
+                "schedulingStrategy",
+                choice(
+                    "Replication: each cluster gets all. Dividing: they share the replicas.",
+                    &["Replication", "Dividing"],
+                ),
+            ),
+            ("dividingScheduling", dividing()),
+            ("feeds", list("What is delivered, in this order.", feed())),
+            ("schedulerName", text("default, or nothing.")),
+            ("schedulingBySubGroup", boolean("Not in this version.")),
+            (
+                "priority",
+                integer(
+                    "Without effect: every unit is scheduled at once.",
+                    i64::from(i32::MIN),
+                    INT32_MAX,
+                ),
+            ),
+            (
+                "preemptionPolicy",
+                choice(
+                    "Without effect: no unit preempts another.",
+                    &["PreemptLowerPriority", "PreemptNever"],
+                ),
+            ),
+        ],
+    )
+}
+
+fn toleration() -> Value {
+    let effects: Vec<&str> = EFFECTS.iter().copied().chain([""]).collect();
+    object(
+        "A taint that does not keep the unit away.",
+        &[],
+        [
+            ("key", text("The taint's key; none with Exists tolerates all.")),
+            (
+                "operator",
+                choice("Equal, which is the default, or Exists.", &["Equal", "Exists"]),
+            ),
+            ("value", text("The taint's value, for Equal.")),
+            ("effect", choice("The taint's effect; none is any.", &effects)),
+            (
+                "tolerationSeconds",
+                integer("Without effect in this version.", i64::MIN, i64::MAX),
+            ),
+        ],
+    )
+}
+
+fn dividing() -> Value {
+    let dynamic = object(
+        "Not in this version.",
+        &[],
+        [
+            ("strategy", choice("Not in this version.", &["Spread", "Binpack"])),
+            ("topologySpreadConstraints", refused("Not in this version.")),
+            ("preferredClusters", refused("Not in this version.")),
+            ("minClusters", refused("Not in this version.")),
+            ("maxClusters", refused("Not in this version.")),
+        ],
+    );
+    object(
+        "How replicas are divided.",
+        &[],
+        [
+            (
+                "type",
+                choice(
+                    "Static: by the subscribers' weights. Dynamic is not in this version.",
+                    &["Static", "Dynamic"],
+                ),
+            ),
+            ("dynamicDividing", dynamic),
+        ],
+    )
+}
+
+fn feed() -> Value {
+    object(
+        "One of three: path, selector, or the name of one object.",
+        &[],
+        [
+            (
+                "path",
+                filled_text("Files by path or glob from the root of the repository."),
+            ),
+            (
+                "exclude",
+                list("Globs that path leaves out.", json!({ "type": "string" })),
+            ),
+            ("selector", selector("Objects by their labels; may not be empty.")),
+            (
+                "apiVersion",
+                text("Group and version of one object, or to narrow a selector."),
+            ),
+            ("kind", text("Kind of one object, or to narrow a selector.")),
+            ("namespace", text("Namespace of one object, or to narrow a selector.")),
+            ("name", text("Name of one object.")),
+        ],
+    )
+}
+
+fn localization() -> Value {
+    overrides(None)
+}
+
+fn globalization() -> Value {
+    overrides(Some(selector("The clusters that it is for; every one without it.")))
+}
+
+fn overrides(affinity: Option<Value>) -> Value {
+    let step = object(
+        "One change.",
+        &["type", "value"],
+        [
+            ("name", text("For messages.")),
+            (
+                "type",
+                choice(
+                    "How value is meant: on the object, on the text inside a field of it, or as values of a chart.",
+                    &["Helm", "JSONPatch", "MergePatch", "FieldJSONPatch", "FieldMergePatch"],
+                ),
+            ),
+            ("value", text("The patch, as YAML or JSON text.")),
+            (
+                "overrideChart",
+                boolean("Helm only: change the HelmChart object and not its values."),
+            ),
+            (
+                "fieldPath",
+                text("Field types only: the path of the field, as /data/server.conf."),
+            ),
+            (
+                "fieldFormat",
+                choice("Field types only: what the field's text is.", &["YAML", "JSON"]),
+            ),
+        ],
+    );
+    let fields = [
+        (
+            "overridePolicy",
+            choice("Both mean: with this commit.", &["ApplyNow", "ApplyLater"]),
+        ),
+        (
+            "priority",
+            integer("The higher one applies later, and so wins; 500 by default.", 0, 1000),
+        ),
+        ("feed", object_feed("The one object that is changed.")),
+        ("overrides", list("Changes, in this order.", step)),
+    ];
+    let affinity = affinity.map(|affinity| ("clusterAffinity", affinity));
+    object(
+        "What is changed, and how.",
+        &["feed"],
+        fields.into_iter().chain(affinity),
+    )
+}
+
+fn helm_chart() -> Value {
+    let secret = object(
+        "The Secret with the login of repo.",
+        &[],
+        [("name", text("Name.")), ("namespace", text("Namespace."))],
+    );
+    object(
+        "Which chart, from where, and how it is installed.",
+        &["repo", "chart", "targetNamespace"],
+        [
+            (
+                "repo",
+                json!({ "type": "string", "description": "Where it comes from.", "pattern": "^(https?|oci)://" }),
+            ),
+            ("chart", filled_text("Its name.")),
+            ("version", text("Its version; none is the newest.")),
+            ("targetNamespace", filled_text("Where it is installed.")),
+            ("chartPullSecret", secret),
+            ("timeoutSeconds", integer("How long Helm may wait.", 0, INT32_MAX)),
+            ("atomic", boolean("Helm's --atomic at install.")),
+            ("createNamespace", boolean("Helm's --create-namespace.")),
+            ("disableHooks", boolean("Helm's --no-hooks.")),
+            ("force", boolean("Helm's --force.")),
+            ("plainHTTP", boolean("Helm's --plain-http.")),
+            ("replace", boolean("Helm's --replace.")),
+            ("replaceCRDs", boolean("Replace definitions that are there.")),
+            ("skipCRDs", boolean("Helm's --skip-crds.")),
+            ("upgradeAtomic", boolean("Helm's --atomic at upgrade.")),
+            ("wait", boolean("Helm's --wait.")),
+            ("waitForJob", boolean("Helm's --wait-for-jobs.")),
+        ],
+    )
+}
