@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
 
 mod apply;
+mod approval;
 mod architecture;
 mod bench;
 mod contract;

@@ -175,3 +175,15 @@ pub const OBJECTS_SILENCE: Duration = Duration::from_secs(60);
 
 /// Objects of a hub cluster that one condition names; the rest is counted.
 pub const OBJECTS_NAMED_MAX: usize = 3;
+
+/// Units that a proposal's message names for each thing that happens to them; a reviewer of more reads the diff.
+pub const PROPOSAL_UNITS_MAX: usize = 50;
+
+/// Clusters that it names for each unit.
+pub const PROPOSAL_CLUSTERS_MAX: usize = 10;
+
+/// Objects that it names for each unit.
+pub const PROPOSAL_OBJECTS_MAX: usize = 20;
+
+/// Commits of source that it names.
+pub const PROPOSAL_COMMITS_MAX: usize = 20;

@@ -91,13 +91,22 @@ impl Shown {
                     .filter(|_| status(&self.fleet, "SourceVerified") != "True")
                     .unwrap_or_default(),
             ],
-            vec!["Rendered".to_owned(), at("rendered"), message(&self.fleet, "StateKept")],
+            vec!["Rendered".to_owned(), at("rendered"), whole(&self.fleet, "StateKept")],
             vec!["Released".to_owned(), released],
         ];
         if self.fleet.pointer("/status/proposed").is_some() {
             rows.insert(
                 1,
-                vec!["Proposed".to_owned(), at("proposed"), message(&self.fleet, "Approved")],
+                vec![
+                    "Proposed".to_owned(),
+                    at("proposedSource"),
+                    whole(&self.fleet, "Approved"),
+                ],
+            );
+        } else if self.fleet.pointer("/status/keptProposals").is_some() {
+            rows.insert(
+                1,
+                vec!["Proposed".to_owned(), "-".to_owned(), whole(&self.fleet, "Approved")],
             );
         }
         let objects = message(&self.fleet, "ObjectsWritten");
@@ -253,10 +262,15 @@ fn status<'a>(object: &'a Value, kind: &str) -> &'a str {
         .unwrap_or("Unknown")
 }
 
-fn message(object: &Value, kind: &str) -> String {
-    let message = condition(object, kind)
+/// A message as it is: for what says what to do.
+fn whole(object: &Value, kind: &str) -> String {
+    condition(object, kind)
         .map(|condition| text(condition, "/message"))
-        .unwrap_or_default();
+        .unwrap_or_default()
+}
+
+fn message(object: &Value, kind: &str) -> String {
+    let message = whole(object, kind);
     match message.char_indices().nth(MESSAGE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &message[..end]),
         None => message,

@@ -34,9 +34,10 @@ impl Keeper {
         }
     }
 
-    /// Where both refs stand. `rendered` is where the hub last knew that ref; without it, `released` says
-    /// which commit it was made from. `writes` is the engine's count when the look began.
-    pub(super) fn look(&self, rendered: Option<&Revision>, writes: u64) -> StateRefs {
+    /// Where both refs stand, and whether the branch of the proposal that waits is there. `rendered` is where the
+    /// hub last knew that ref; without it, `released` says which commit it was made from. `writes` is the engine's
+    /// count when the look began.
+    pub(super) fn look(&self, rendered: Option<&Revision>, proposed: Option<&str>, writes: u64) -> StateRefs {
         let released = self.head(StateRef::Released, None);
         let made_from = match &released {
             StateHead::At { commit, .. } => commit
@@ -44,13 +45,15 @@ impl Keeper {
                 .record
                 .as_ref()
                 .and_then(|record| record.rendered.clone()),
-            StateHead::Missing | StateHead::Unreadable(_) => None,
+            StateHead::Missing | StateHead::Malformed { .. } | StateHead::Unreadable(_) => None,
         };
         let known = rendered.cloned().or(made_from);
         StateRefs {
             writes,
             rendered: self.head(StateRef::Rendered, known.as_ref()),
             released,
+            // Whether it can be read is said of the other two.
+            proposal_gone: proposed.is_some_and(|branch| matches!(self.repository.is_there(branch), Ok(false))),
         }
     }
 
@@ -65,15 +68,35 @@ impl Keeper {
     }
 
     fn head(&self, which: StateRef, known: Option<&Revision>) -> StateHead {
-        let head = || {
-            let Some((commit, published)) = self.repository.read_published(which)? else {
-                return Ok(StateHead::Missing);
-            };
-            let forward = known.is_none_or(|known| self.is_forward(known, commit));
-            let commit = Box::new(self.state_commit(commit, published)?);
-            Ok(StateHead::At { commit, forward })
+        self.try_head(which, known)
+            .unwrap_or_else(|error| StateHead::Unreadable(chain(&error)))
+    }
+
+    fn try_head(&self, which: StateRef, known: Option<&Revision>) -> Result<StateHead, StateError> {
+        let Some(commit) = self.repository.head(which)? else {
+            return Ok(StateHead::Missing);
         };
-        head().unwrap_or_else(|error: StateError| StateHead::Unreadable(chain(&error)))
+        let forward = known.is_none_or(|known| self.is_forward(known, commit));
+        match self.repository.read_published(which) {
+            Ok(Some((commit, published))) => {
+                let commit = Box::new(self.state_commit(commit, published)?);
+                Ok(StateHead::At { commit, forward })
+            }
+            Ok(None) => Ok(StateHead::Missing),
+            Err(error) if error.is_malformed() => {
+                let last = match known.map(|known| self.known(known)).transpose() {
+                    Ok(Some(last)) => Some(Box::new(self.state_commit(last, self.repository.published_at(last)?)?)),
+                    Ok(None) | Err(_) => None,
+                };
+                Ok(StateHead::Malformed {
+                    commit: commit.revision(),
+                    message: chain(&error),
+                    last,
+                    forward,
+                })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn is_forward(&self, known: &Revision, now: CommitId) -> bool {
@@ -81,7 +104,7 @@ impl Keeper {
         matches!(relation, Ok(Relation::Same | Relation::Descendant))
     }
 
-    fn known(&self, revision: &Revision) -> Result<CommitId, StateError> {
+    pub(super) fn known(&self, revision: &Revision) -> Result<CommitId, StateError> {
         let unknown = || StateError::UnknownRevision {
             revision: revision.clone(),
         };
@@ -104,7 +127,13 @@ impl Keeper {
                 *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = contents;
                 written.map(Event::RenderedWritten)
             }
-            Write::Proposal { base, next, contents } => self.propose(&base, next, &contents, seconds),
+            Write::Proposal {
+                base,
+                next,
+                contents,
+                commits,
+            } => self.propose(&base, next, &contents, commits, seconds),
+            Write::Withdraw { rendered, open } => self.withdraw(&rendered, open),
             Write::Released { parent, next } => {
                 let written = self.commit(StateRef::Released, parent.as_ref(), next, &BTreeMap::new(), seconds);
                 written.map(Event::ReleasedWritten)
@@ -143,61 +172,34 @@ impl Keeper {
         let parent = parent.map(|parent| self.known(parent)).transpose()?;
         let record = next.record.as_ref().ok_or(StateError::NoRecord)?;
         let message = message(&subject(which, record), "", record);
-        // What one ref keeps or takes over has its content in the other.
-        let other = match which {
-            StateRef::Rendered => StateRef::Released,
-            StateRef::Released => StateRef::Rendered,
-        };
-        let known_in: Vec<CommitId> = self.repository.head(other)?.into_iter().collect();
-        let next = Arc::new(next);
-        let decision = Decision {
-            next: &next,
-            contents,
-            known_in: &known_in,
-            message: &message,
-            seconds,
-        };
-        let commit = self.repository.write_commit(parent, &decision)?;
+        let decision = self.decision(which, next, contents, message, seconds)?;
+        let commit = self.repository.write_commit(parent, &decision.borrowed())?;
         self.repository.advance(which, parent, commit, "decision")?;
         let name = self.repository.ref_name(which);
         tracing::debug!(component = name, revision = %commit, elapsed_ms = elapsed_ms(started), "Wrote decision.");
         self.state_commit(commit, self.repository.published_at(commit)?)
     }
 
-    /// Proposes, and withdraws the proposals that this one takes the place of.
-    fn propose(
+    /// A decision for a ref. What one ref keeps or takes over has its content in the other.
+    pub(super) fn decision<'a>(
         &self,
-        base: &Revision,
+        which: StateRef,
         next: Published,
-        contents: &BTreeMap<Digest, Arc<Description>>,
+        contents: &'a BTreeMap<Digest, Arc<Description>>,
+        message: String,
         seconds: i64,
-    ) -> Result<Event, StateError> {
-        let base = self.known(base)?;
-        let record = next.record.as_ref().ok_or(StateError::NoRecord)?;
-        let message = message(&subject(StateRef::Rendered, record), "", record);
-        let known_in: Vec<CommitId> = self.repository.head(StateRef::Released)?.into_iter().collect();
-        let next = Arc::new(next);
-        let decision = Decision {
-            next: &next,
-            contents,
-            known_in: &known_in,
-            message: &message,
-            seconds,
+    ) -> Result<OwnedDecision<'a>, StateError> {
+        let other = match which {
+            StateRef::Rendered => StateRef::Released,
+            StateRef::Released => StateRef::Rendered,
         };
-        let proposal = self.repository.propose(base, &decision)?;
-        let branch = proposal.map(|proposal| proposal.branch);
-        for other in self.repository.proposals()? {
-            // One with a person's commits on top is theirs: its parent is no commit of rendered.
-            let stands_on = self.repository.proposal_base(&other)?;
-            let replaced = match stands_on {
-                Some(stands_on) => self.repository.relation(stands_on, base)? != Relation::Rewritten,
-                None => false,
-            };
-            if Some(&other.branch) != branch.as_ref() && replaced {
-                self.repository.withdraw(&other)?;
-            }
-        }
-        Ok(Event::Proposed { branch })
+        Ok(OwnedDecision {
+            next: Arc::new(next),
+            contents,
+            known_in: self.repository.head(other)?.into_iter().collect(),
+            message,
+            seconds,
+        })
     }
 
     fn adopt(&self, which: StateRef, found: Option<&Revision>, commit: &Revision) -> Result<StateCommit, StateError> {
@@ -227,12 +229,38 @@ impl Keeper {
         }
     }
 
+    /// The repository itself.
+    pub(super) fn repository(&self) -> &StateRepository {
+        &self.repository
+    }
+
     /// The content with a digest: of the newest plan, or as it stands in a commit of `released`, checked.
     pub(super) fn content(&self, released: &Revision, digest: &Digest) -> Result<Arc<Description>, StateError> {
         if let Some(content) = self.newest.lock().unwrap_or_else(PoisonError::into_inner).get(digest) {
             return Ok(Arc::clone(content));
         }
         self.repository.content(self.known(released)?, digest).map(Arc::new)
+    }
+}
+
+/// A decision with what it is made of.
+pub(super) struct OwnedDecision<'a> {
+    next: Arc<Published>,
+    contents: &'a BTreeMap<Digest, Arc<Description>>,
+    known_in: Vec<CommitId>,
+    message: String,
+    seconds: i64,
+}
+
+impl OwnedDecision<'_> {
+    pub(super) fn borrowed(&self) -> Decision<'_> {
+        Decision {
+            next: &self.next,
+            contents: self.contents,
+            known_in: &self.known_in,
+            message: &self.message,
+            seconds: self.seconds,
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod objects;
 pub mod observe;
 mod options;
 mod planner;
+mod proposals;
 pub mod publish;
 mod registry;
 pub mod remote;

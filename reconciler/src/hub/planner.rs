@@ -10,8 +10,9 @@ use render::tree::SourceEntry;
 use render::{Fleet, Previous, Published, Revision};
 
 use super::engine::Planned;
+use super::publish::SourceCommit;
 use super::source::{Source, SourceError};
-use crate::limits::GATE_COMMITS_MAX;
+use crate::limits::{GATE_COMMITS_MAX, PROPOSAL_COMMITS_MAX};
 
 /// Plans revisions of one source.
 #[derive(Debug)]
@@ -53,6 +54,10 @@ impl Planner {
         let (fleet, mut findings) = load_revision(&self.source, revision, &mut memos.load)?;
         let fleet = Arc::new(fleet);
         let gate = self.gate(&mut memos.gates, &fleet, &previous, accepted)?;
+        let commits = match gate {
+            Approval::Required => self.commits(&previous, revision)?,
+            Approval::None => Vec::new(),
+        };
         let snapshot = Snapshot {
             revision: revision.clone(),
             fleet: Arc::clone(&fleet),
@@ -71,7 +76,22 @@ impl Planner {
             findings,
             base,
             gate,
+            commits,
         })
+    }
+
+    /// The commits from the one that `rendered` was made from, itself left out, to `head`: newest first, by first
+    /// parents, as a branch that is merged into reads. One more than a proposal shows at most.
+    fn commits(&self, previous: &Published, head: &Revision) -> Result<Vec<SourceCommit>, SourceError> {
+        let rendered = previous.record.as_ref().map(|record| &record.source);
+        let mut found = Vec::new();
+        let mut at = Some(head.clone());
+        while let Some(revision) = at.filter(|at| Some(at) != rendered && found.len() <= PROPOSAL_COMMITS_MAX) {
+            let (subject, parent) = self.source.subject(&revision)?;
+            found.push(SourceCommit { revision, subject });
+            at = parent;
+        }
+        Ok(found)
     }
 }
 

@@ -92,6 +92,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
             holds_state: remote.holds_state(),
             ..RemoteState::default()
         });
+        state.rendered_ref = options.refs.rendered.clone();
     }
     let (events, heard) = mpsc::channel(EVENTS_MAX);
     let dispatch = Arc::new(Dispatch::default());
@@ -470,14 +471,15 @@ impl Hub {
             if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
                 return None;
             }
-            let (rendered, writes) = {
+            let (rendered, proposed, writes) = {
                 let state = state.read().unwrap_or_else(PoisonError::into_inner);
                 (
                     state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
+                    state.proposed.as_ref().map(|proposed| proposed.branch.clone()),
                     state.writes,
                 )
             };
-            let seen = keeper.look(rendered.as_ref(), writes);
+            let seen = keeper.look(rendered.as_ref(), proposed.as_deref(), writes);
             let heads = [&seen.rendered, &seen.released];
             let is_unreadable = heads.iter().any(|head| matches!(head, StateHead::Unreadable(_)));
             suspect(remote.as_deref(), is_unreadable);

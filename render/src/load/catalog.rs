@@ -8,7 +8,7 @@ use super::file::{self, ReadFile};
 use super::ignored::IgnoreRules;
 use super::memo::LoadMemo;
 use super::pattern::{Selection, is_hidden};
-use super::symlink;
+use super::{rendered, symlink};
 use crate::finding::Finding;
 use crate::tree::{Previous, SourceEntry, SourceFile, SourceTree};
 
@@ -38,6 +38,8 @@ pub(super) struct Catalog<'a> {
     pub(super) tree: &'a SourceTree,
     pub(super) previous: &'a Previous,
     ignored: IgnoreRules,
+    /// What the hub rendered was merged into source, and stands beside it.
+    has_rendered: bool,
     pub(super) files: BTreeMap<Arc<str>, Loaded>,
     /// Files whose earlier content is wanted.
     pub(super) unreadable: BTreeSet<Arc<str>>,
@@ -48,11 +50,15 @@ pub(super) struct Catalog<'a> {
 
 impl<'a> Catalog<'a> {
     pub(super) fn read(tree: &'a SourceTree, previous: &'a Previous, memo: &mut LoadMemo) -> Self {
-        let (ignored, findings) = IgnoreRules::read(tree);
+        let (ignored, mut findings) = IgnoreRules::read(tree);
+        let rendered = rendered::find(tree);
+        let has_rendered = rendered.is_some();
+        findings.extend(rendered);
         let mut catalog = Self {
             tree,
             previous,
             ignored,
+            has_rendered,
             files: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             unknown: BTreeSet::new(),
@@ -73,7 +79,7 @@ impl<'a> Catalog<'a> {
     }
 
     pub(super) fn leaves_out(&self, path: &str) -> bool {
-        self.ignored.leaves_out(path)
+        self.ignored.leaves_out(path) || (self.has_rendered && rendered::is_part(path))
     }
 
     /// Folders whose rules of what is left out cannot be read.

@@ -27,6 +27,7 @@ mod lines;
 mod memo;
 mod object;
 mod pattern;
+mod rendered;
 mod resolve;
 mod symlink;
 mod whole;

@@ -39,15 +39,16 @@ impl CloneOptions {
 
     /// What the rendered ref says here; a clone has the hub's refs as those of its remote.
     pub(in crate::cli) fn rendered(&self, source: &Source) -> anyhow::Result<Option<Rendered>> {
-        for name in [
-            self.rendered_ref.clone(),
-            format!("refs/remotes/origin/{}", self.rendered_ref),
-        ] {
+        for place in ["", "refs/remotes/origin/"] {
+            let own = StateRefs::default();
             let refs = StateRefs {
-                rendered: name,
-                ..StateRefs::default()
+                rendered: format!("{place}{}", self.rendered_ref),
+                released: format!("{place}{}", own.released),
+                ..own
             };
             let state = StateRepository::open(&self.repository, refs, Author::default(), source)?;
+            // Only what differs from it is read whole below; without it, everything is.
+            let _known = state.read_published(StateRef::Released);
             if let Some((commit, published)) = state.read_published(StateRef::Rendered)? {
                 let published = Published::clone(&published);
                 return Ok(Some(Rendered {

@@ -7,7 +7,8 @@ use render::describe::Description;
 use render::model::Approval;
 use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision};
 
-use super::state::StateCommit;
+use super::state::{Proposed, StateCommit};
+use crate::hub::publish::SourceCommit;
 use crate::wire::Report;
 
 /// Something happened; the engine looks at its own pace.
@@ -34,10 +35,19 @@ pub enum Event {
     },
     /// `rendered` stands at this commit now.
     RenderedWritten(StateCommit),
-    /// A proposal stands on this branch now; `None` where the base says all of it already.
+    /// A proposal waits now; `None` where the base says all of it already.
     Proposed {
-        /// Its full name.
-        branch: Option<String>,
+        /// It.
+        proposal: Option<Proposed>,
+        /// Branches of proposals that people put commits on, which stay.
+        kept: Vec<String>,
+    },
+    /// Proposals that waited for nothing are gone.
+    Withdrawn {
+        /// As it was asked for.
+        open: bool,
+        /// As in `Proposed`.
+        kept: Vec<String>,
     },
     /// `released` stands at this commit now.
     ReleasedWritten(StateCommit),
@@ -140,6 +150,8 @@ pub struct StateRefs {
     pub rendered: StateHead,
     /// `released`.
     pub released: StateHead,
+    /// Whether the branch of the proposal that waits was removed.
+    pub proposal_gone: bool,
 }
 
 /// Where a state ref stands.
@@ -149,6 +161,17 @@ pub enum StateHead {
     Missing,
     /// It could not be read.
     Unreadable(String),
+    /// At a commit that was read whole and is no state of the fleet.
+    Malformed {
+        /// The commit.
+        commit: Revision,
+        /// What is wrong, with its file.
+        message: String,
+        /// The commit where the hub last knew the ref.
+        last: Option<Box<StateCommit>>,
+        /// As in `At`.
+        forward: bool,
+    },
     /// At a commit.
     At {
         /// The commit with what it says.
@@ -156,6 +179,17 @@ pub enum StateHead {
         /// Whether it descends from where the hub last knew it, or is that.
         forward: bool,
     },
+}
+
+impl StateHead {
+    /// The commit that it is at.
+    pub(super) fn commit(&self) -> Option<&Revision> {
+        match self {
+            Self::Missing | Self::Unreadable(_) => None,
+            Self::Malformed { commit, .. } => Some(commit),
+            Self::At { commit, .. } => Some(&commit.commit),
+        }
+    }
 }
 
 /// A plan with what it was made from.
@@ -171,6 +205,8 @@ pub struct Planned {
     pub base: Option<Revision>,
     /// Whether a person has to merge it, as the revisions accepted before say.
     pub gate: Approval,
+    /// Where a person has to: the commits since the last decision, for those who review it.
+    pub commits: Vec<SourceCommit>,
 }
 
 /// Something to do. Safe to do twice.
@@ -221,6 +257,15 @@ pub enum Write {
         next: Published,
         /// Contents that are not in the base.
         contents: BTreeMap<Digest, Arc<Description>>,
+        /// Commits of source that it carries.
+        commits: Vec<SourceCommit>,
+    },
+    /// Remove the proposals that are merged, or that stand on another commit than `rendered`.
+    Withdraw {
+        /// Where `rendered` stands.
+        rendered: Revision,
+        /// Remove those that stand on it as well: nothing is to be decided.
+        open: bool,
     },
     /// A new commit of `released`.
     Released {

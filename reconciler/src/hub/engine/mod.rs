@@ -10,6 +10,7 @@
 //! ```
 
 mod event;
+mod proposals;
 mod recovery;
 mod remote;
 mod state;
@@ -21,12 +22,12 @@ use render::model::Approval;
 use render::plan::deltas;
 use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, release};
-use render::{Plan, Published, Revision};
+use render::{Published, Revision};
 
 pub use event::{Effect, Event, Head, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
 pub use recovery::Recovery;
 pub use remote::RemoteState;
-pub use state::{ClusterState, Condition, State, StateCommit};
+pub use state::{ClusterState, Condition, Proposed, State, StateCommit};
 
 /// Takes in one event. `now` is in seconds since 1970.
 pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
@@ -58,11 +59,10 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
                 state.planned = Some((revision, Some(commit.commit.clone())));
             }
             state.rendered = Some(commit);
+            proposals::rendered_written(state);
         }
-        Event::Proposed { branch } => {
-            state.end_write();
-            state.proposed = branch;
-        }
+        Event::Proposed { proposal, kept } => proposals::proposed(state, proposal, kept),
+        Event::Withdrawn { open, kept } => proposals::withdrawn(state, open, kept),
         Event::ReleasedWritten(commit) => {
             state.end_write();
             state.contradicted = false;
@@ -123,7 +123,8 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
         Some(Recovery::WaitForReports | Recovery::Lost { .. }) => return plan_due(state).into_iter().collect(),
         None => {}
     }
-    if let Some(write) = release_due(state, now) {
+    let write = release_due(state, now).or_else(|| proposals::withdrawal_due(state));
+    if let Some(write) = write {
         state.begin_write();
         return vec![Effect::Write(write)];
     }
@@ -163,32 +164,29 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     let revision = planned.fleet.revision.clone();
     state.planned = Some((revision.clone(), base.clone()));
     state.plan_failed = None;
-    let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings);
+    let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings.clone());
     state.accepted = Some(revision.clone());
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
     state.recovery = recovery::recovery(state);
     let changes = !deltas(&state.previous().units, &planned.plan.units).is_empty();
-    state.proposed = state.proposed.take().filter(|_| changes);
-    if state.recovery.is_none() && (base.is_none() || changes) {
+    if state.recovery.is_none() && state.malformed.is_none() && (base.is_none() || changes) {
         state.begin_write();
-        effects.push(Effect::Write(decision(
-            state,
-            revision,
-            base,
-            planned.plan,
-            planned.gate,
-        )));
+        effects.push(Effect::Write(decision(state, planned)));
         return effects;
+    }
+    if !changes {
+        proposals::nothing_to_decide(state);
     }
     effects.extend(next(state, now));
     effects
 }
 
 /// How a plan is written: to `rendered`, or as a proposal where a person has to merge it.
-fn decision(state: &mut State, revision: Revision, base: Option<Revision>, plan: Plan, gate: Approval) -> Write {
+fn decision(state: &mut State, planned: Planned) -> Write {
+    let revision = planned.fleet.revision.clone();
     let record = record(&revision);
-    let (units, contents) = (plan.units, plan.contents);
-    match (gate, base) {
+    let (units, contents, commits) = (planned.plan.units, planned.plan.contents, planned.commits);
+    match (planned.gate, planned.base) {
         (Approval::None, parent) => {
             state.rendering = Some(revision);
             Write::Rendered {
@@ -212,6 +210,7 @@ fn decision(state: &mut State, revision: Revision, base: Option<Revision>, plan:
                     units,
                 },
                 contents,
+                commits,
             }
         }
         // There is nothing yet that a proposal could stand on: what was released, or nothing at all.
@@ -288,6 +287,13 @@ fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {
             state.state_unreadable = Some(message);
             Vec::new()
         }
+        // Nobody here knows what it was: people may restore it.
+        (_, StateHead::Malformed { message, .. }) | (StateHead::Malformed { message, .. }, StateHead::Missing)
+            if state.released.is_none() =>
+        {
+            state.state_unreadable = Some(message);
+            Vec::new()
+        }
         (rendered, released) => {
             state.state_unreadable = None;
             state.state_seen = true;
@@ -296,6 +302,10 @@ fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {
                 // What was published says whose descendants are followed, so source is judged only now.
                 state.source = None;
                 effects.push(Effect::LookAtSource);
+                state.stale_proposals = true;
+            }
+            if refs.proposal_gone {
+                proposals::removed(state);
             }
             let looks = effects.len();
             effects.extend(released_seen(state, released, first));
@@ -312,20 +322,16 @@ fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {
 
 /// `released` is the hub's alone: found elsewhere than where this hub left it, it is put back.
 fn released_seen(state: &mut State, seen: StateHead, first: bool) -> Option<Effect> {
-    let found = match seen {
-        StateHead::At { commit, .. } => Some(*commit),
-        _ => None,
-    };
-    match (&state.released, found) {
-        (None, Some(found)) if first => {
-            state.released = Some(found);
+    let found = seen.commit().cloned();
+    match (&state.released, seen) {
+        (None, StateHead::At { commit, .. }) if first => {
+            state.released = Some(*commit);
             None
         }
-        (Some(known), found) if found.as_ref().map(|found| &found.commit) != Some(&known.commit) => {
+        (Some(known), _) if found.as_ref() != Some(&known.commit) => {
             let commit = known.commit.clone();
             state.restored = Some(format!("released was moved or removed, and put back to {commit}"));
             state.begin_write();
-            let found = found.map(|found| found.commit);
             Some(Effect::Write(Write::AdoptReleased { found, commit }))
         }
         _ => None,
@@ -345,17 +351,31 @@ fn rendered_seen(state: &mut State, seen: StateHead) -> Option<Effect> {
         .or(released_from);
     match seen {
         StateHead::At { commit, forward } if forward || known.is_none() || known.as_ref() == Some(&commit.commit) => {
+            if state.malformed.take().is_some() {
+                // What was planned while it was held is written nowhere.
+                state.planned = None;
+            }
+            if state.rendered.as_ref().map(|known| &known.commit) != Some(&commit.commit) {
+                proposals::rendered_moved(state);
+            }
             state.rendered = Some(*commit);
+            None
+        }
+        StateHead::Malformed {
+            message,
+            forward: true,
+            last,
+            ..
+        } => {
+            state.malformed = Some(message);
+            state.rendered = state.rendered.take().or(last.map(|last| *last));
             None
         }
         seen => {
             let commit = known?;
             state.restored = Some(format!("rendered was rewound or removed, and put back to {commit}"));
             state.begin_write();
-            let found = match seen {
-                StateHead::At { commit, .. } => Some(commit.commit),
-                _ => None,
-            };
+            let found = seen.commit().cloned();
             Some(Effect::Write(Write::AdoptRendered { found, commit }))
         }
     }

@@ -1,9 +1,9 @@
 //! What the hub knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use render::{ClusterName, Finding, Fleet, Published, Revision};
+use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
 
 use super::event::{Effect, Head, Relation};
 use super::recovery::Recovery;
@@ -31,8 +31,14 @@ pub struct State {
     pub rendered: Option<StateCommit>,
     /// `released`, as last written or seen.
     pub released: Option<StateCommit>,
-    /// The branch of a decision that waits for a person to merge it.
-    pub proposed: Option<String>,
+    /// The decision that waits for a person to merge it.
+    pub proposed: Option<Proposed>,
+    /// Branches of other proposals, which people put commits on.
+    pub kept_proposals: Vec<String>,
+    /// The name of `rendered`; for people only.
+    pub rendered_ref: String,
+    /// The commit at `rendered` that is no state of the fleet, and what is wrong with it.
+    pub malformed: Option<String>,
     /// Why the state refs could not be read.
     pub state_unreadable: Option<String>,
     /// The newest time a state ref had to be put back.
@@ -61,8 +67,25 @@ pub struct State {
     pub(super) settled: Option<(Revision, Revision)>,
     /// The revision whose plan is being written to `rendered`.
     pub(super) rendering: Option<Revision>,
+    /// Proposals may be there that are merged, or that stand on another commit than `rendered`.
+    pub(super) stale_proposals: bool,
+    /// Proposals may be there although nothing is to be decided.
+    pub(super) unwanted_proposals: bool,
+    /// Every proposal there is, is one that this hub asked for.
+    pub(super) proposals_known: bool,
     /// The revision that was planned last, and the commit of `rendered` it was planned on.
     pub(super) planned: Option<(Revision, Option<Revision>)>,
+}
+
+/// A decision that waits for a person to merge it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposed {
+    /// The full name of its branch.
+    pub branch: String,
+    /// The commit of source that it was made from.
+    pub source: Option<Revision>,
+    /// The units that it changes.
+    pub units: BTreeSet<UnitKey>,
 }
 
 /// A commit of a state ref with what it says.
@@ -381,6 +404,16 @@ impl State {
         };
         if let Some(message) = &self.state_unreadable {
             return not("Unreadable", message.clone());
+        }
+        if let Some(message) = &self.malformed {
+            let rendered = &self.rendered_ref;
+            let remedy = format!(
+                "correct the file, or take the commit back with git revert, and push to {rendered}; until then nothing is rendered, proposed or released"
+            );
+            return not(
+                "RenderedMalformed",
+                format!("{rendered} cannot be followed: {message}; {remedy}"),
+            );
         }
         match &self.recovery {
             Some(Recovery::WaitForReports) => not("Recovering", "released is missing, and clusters have not said yet what they hold; nothing is scheduled or pruned until they do".to_owned()),

@@ -1,3 +1,5 @@
+mod approval;
+
 use std::collections::BTreeMap;
 
 use render::model::{Approval, Cluster, FleetSpec, SyncMode};
@@ -80,6 +82,8 @@ struct World {
     sent: Vec<(ClusterName, u64)>,
     disconnected: Vec<ClusterName>,
     proposal: Option<Published>,
+    /// Whether open ones were withdrawn too, each time.
+    withdrawn: Vec<bool>,
     gate: Approval,
     /// Nothing can be written.
     full: bool,
@@ -98,6 +102,7 @@ impl World {
             sent: Vec::new(),
             disconnected: Vec::new(),
             proposal: None,
+            withdrawn: Vec::new(),
             gate: Approval::None,
             full: false,
             plans: 0,
@@ -152,6 +157,7 @@ impl World {
             writes: self.state.writes,
             rendered: head(&self.rendered, self.state.rendered.as_ref()),
             released: head(&self.released, self.state.released.as_ref()),
+            proposal_gone: false,
         }
     }
 
@@ -182,6 +188,7 @@ impl World {
                     findings: Vec::new(),
                     base,
                     gate: self.gate,
+                    commits: Vec::new(),
                 })))
             }
             Effect::Write(write) => Some(self.write(write)),
@@ -208,10 +215,21 @@ impl World {
                 Event::RenderedWritten(commit)
             }
             Write::Proposal { base, next, .. } if Some(&base) == at(&self.rendered).as_ref() => {
+                let changed = deltas(&self.units(), &next.units).into_iter().map(|delta| delta.unit);
+                let proposed = Proposed {
+                    branch: "refs/heads/flotilla/proposed/0123".to_owned(),
+                    source: next.record.as_ref().map(|record| record.source.clone()),
+                    units: changed.collect(),
+                };
                 self.proposal = Some(next);
                 Event::Proposed {
-                    branch: Some("flotilla/proposed/0123".to_owned()),
+                    proposal: Some(proposed),
+                    kept: Vec::new(),
                 }
+            }
+            Write::Withdraw { rendered, open } if Some(&rendered) == at(&self.rendered).as_ref() => {
+                self.withdrawn.push(open);
+                Event::Withdrawn { open, kept: Vec::new() }
             }
             Write::Released { parent, next } if parent == at(&self.released) => {
                 let commit = self.commit(next, self.released.clone());
@@ -240,6 +258,13 @@ impl World {
             },
             _ => Event::WriteRefused,
         }
+    }
+
+    fn units(&self) -> BTreeMap<UnitKey, UnitPlacement> {
+        let rendered = self.rendered.as_ref();
+        rendered
+            .map(|rendered| rendered.published.units.clone())
+            .unwrap_or_default()
     }
 
     fn commit(&mut self, next: Published, parent: Option<StateCommit>) -> StateCommit {
@@ -379,6 +404,7 @@ fn unreadable_is_not_empty() {
         writes: world.state.writes,
         rendered: StateHead::Unreadable("disk".to_owned()),
         released: StateHead::Missing,
+        proposal_gone: false,
     };
     world.hear(Event::StateSeen(unreadable));
     assert_eq!(world.reason("StateKept"), "Unreadable");
@@ -725,6 +751,7 @@ fn a_look_that_was_overtaken_says_nothing() {
             forward: true,
         },
         released: StateHead::Missing,
+        proposal_gone: false,
     };
     let effects = step(&mut world.state, Event::StateSeen(stale), 0);
     assert!(matches!(effects.as_slice(), [Effect::LookAtState]), "{effects:?}");

@@ -43,6 +43,7 @@ impl World {
             writes: world.state.writes,
             rendered: StateHead::Missing,
             released: StateHead::Missing,
+            proposal_gone: false,
         }));
         world
     }
@@ -89,6 +90,7 @@ impl World {
             findings,
             base,
             gate: Approval::None,
+            commits: Vec::new(),
         };
         self.hear(Event::Planned(Box::new(planned)));
     }
@@ -102,6 +104,8 @@ impl World {
             } else if let Effect::Write(Write::Released { next, .. }) = effect {
                 let commit = self.commit(next, Some('f'));
                 self.hear(Event::ReleasedWritten(commit));
+            } else if let Effect::Write(Write::Withdraw { open, .. }) = effect {
+                self.hear(Event::Withdrawn { open, kept: Vec::new() });
             }
         }
     }

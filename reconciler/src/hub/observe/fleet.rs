@@ -189,14 +189,37 @@ impl Observation<'_> {
 
     /// Whether a decision waits for a person. Which units it would change stands in its commit alone.
     fn approved_by_people(&self) -> Condition {
-        match &self.state.proposed {
-            None => self.approved(),
-            Some(branch) => Condition::unknown(
-                "Approved",
-                "MergeAwaited",
-                format!("{branch} waits for a person to merge it"),
-            ),
+        let mut approved = self.awaited().unwrap_or_else(|| self.approved());
+        if !self.state.kept_proposals.is_empty() {
+            let kept: Vec<_> = self.state.kept_proposals.iter().map(|name| short_ref(name)).collect();
+            approved.message.push_str(&format!(
+                "; people put commits on {}, which the hub leaves to them: merge or delete it",
+                kept.join(" and ")
+            ));
         }
+        approved
+    }
+
+    /// That a decision waits for a merge, and how a person merges it.
+    pub(super) fn awaited(&self) -> Option<Condition> {
+        let proposed = self.state.proposed.as_ref()?;
+        let source = proposed.source.as_ref();
+        let since = source.map(|source| format!(", made from {}", super::short_revision(&self.state.branch, source)));
+        let message = format!(
+            "{}{} waits for a person to merge it into {}: {}",
+            short_ref(&proposed.branch),
+            since.unwrap_or_default(),
+            short_ref(&self.state.rendered_ref),
+            self.merge_command()?,
+        );
+        Some(Condition::unknown("Approved", "MergeAwaited", message))
+    }
+
+    /// What a person types in a clone to merge the decision that waits.
+    pub fn merge_command(&self) -> Option<String> {
+        let branch = short_ref(&self.state.proposed.as_ref()?.branch);
+        let rendered = short_ref(&self.state.rendered_ref);
+        Some(format!("git fetch && git push origin origin/{branch}:{rendered}"))
     }
 
     fn valid(&self) -> Condition {
@@ -212,6 +235,11 @@ impl Observation<'_> {
             ),
         }
     }
+}
+
+/// A branch as people type it.
+pub(super) fn short_ref(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
 fn connected(clusters: &[(Session, usize)]) -> Condition {

@@ -128,7 +128,7 @@ impl Observation<'_> {
             self.source.clone(),
             self.scheduled(unit, cluster),
             self.rendered_rung(unit, cluster),
-            self.approved(),
+            self.approved_unit(unit),
             self.released_rung(unit, cluster),
             self.applied(unit, cluster),
             self.healthy(unit, cluster),
@@ -162,6 +162,17 @@ impl Observation<'_> {
         };
         let since = super::short_revision(&self.state.branch, &variant.revision);
         Condition::yes(kind, "Rendered", format!("variant {} since {since}", placement.variant))
+    }
+
+    /// Whether a unit's newest content waits for a person's merge.
+    pub(super) fn waits(&self, unit: &UnitKey) -> bool {
+        let proposed = self.state.proposed.as_ref();
+        proposed.is_some_and(|proposed| proposed.units.contains(unit))
+    }
+
+    pub(super) fn approved_unit(&self, unit: &UnitKey) -> Condition {
+        let awaited = self.awaited().filter(|_| self.waits(unit));
+        awaited.unwrap_or_else(|| self.approved())
     }
 
     pub(super) fn approved(&self) -> Condition {
@@ -231,7 +242,7 @@ impl Observation<'_> {
             self.source.clone(),
             scheduled,
             rendered,
-            self.approved(),
+            self.approved_unit(unit),
             told,
             removing,
             healthy,

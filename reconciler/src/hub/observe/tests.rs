@@ -1,6 +1,6 @@
 use super::fixture::{World, cluster, result, revision, unit, units};
 use super::*;
-use crate::hub::engine::{Head, Relation};
+use crate::hub::engine::{Head, Proposed, Relation};
 use crate::wire::{Counts, Health, ObjectResult, ObjectState, Refusal, Report, UnitState};
 
 /// Clusters a and b, both connected; shop/web on both, and both as it should be.
@@ -351,14 +351,50 @@ fn what_stays_for_good_is_said_and_nothing_waits_for_it() {
 fn a_proposal_waits_for_a_person_and_its_units_show_what_they_have() {
     let mut world = settled();
     world.state.accepted = Some(revision('2'));
-    world.state.proposed = Some("refs/heads/flotilla/proposed/2".to_owned());
+    world.state.rendered_ref = "flotilla/rendered".to_owned();
+    world.state.proposed = Some(Proposed {
+        branch: "refs/heads/flotilla/proposed/2".to_owned(),
+        source: Some(revision('2')),
+        units: [unit("shop/web")].into(),
+    });
     let observation = Observation::new(&world.state);
     assert_eq!(observation.unit(&unit("shop/web")).revision, Some(revision('1')));
     let conditions = observation.fleet().conditions;
     let approved = conditions.iter().find(|condition| condition.kind == "Approved");
-    assert_eq!(
-        approved.map(|condition| condition.reason.as_str()),
-        Some("MergeAwaited")
+    let approved = approved.expect("the fleet has the condition");
+    assert_eq!(approved.reason, "MergeAwaited");
+    assert!(
+        approved
+            .message
+            .ends_with("git fetch && git push origin origin/flotilla/proposed/2:flotilla/rendered"),
+        "{approved:?}"
+    );
+    let unit = observation.unit(&unit("shop/web"));
+    assert!(
+        unit.conditions.contains(approved),
+        "the unit that it changes says so too: {unit:#?}"
+    );
+}
+
+#[test]
+fn a_unit_that_a_proposal_does_not_change_is_as_new_as_what_was_accepted() {
+    let mut world = settled();
+    world.state.accepted = Some(revision('2'));
+    world.state.proposed = Some(Proposed {
+        branch: "refs/heads/flotilla/proposed/2".to_owned(),
+        source: Some(revision('2')),
+        units: [unit("shop/other")].into(),
+    });
+    world.state.kept_proposals = vec!["refs/heads/flotilla/proposed/1".to_owned()];
+    let observation = Observation::new(&world.state);
+    let view = observation.unit(&unit("shop/web"));
+    assert_eq!(view.revision, Some(revision('2')));
+    assert_eq!(view.conditions.first().map(|ready| ready.is_true()), Some(true));
+    let fleet = observation.fleet().conditions;
+    let approved = fleet.iter().find(|condition| condition.kind == "Approved");
+    assert!(
+        approved.is_some_and(|approved| approved.message.contains("people put commits on flotilla/proposed/1")),
+        "{approved:?}"
     );
 }
 

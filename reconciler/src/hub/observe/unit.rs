@@ -93,17 +93,21 @@ impl Observation<'_> {
             self.source.clone(),
             scheduled,
             rendered,
-            self.approved(),
+            self.approved_unit(unit),
             released,
             applied,
             healthy,
         ])
     }
 
-    /// What is accepted holds for every unit that nothing holds back: not an Error, and not a person's merge.
+    /// What is accepted holds for every unit that nothing holds back. One that waits for a person's merge is as it
+    /// was released.
     fn unit_revision(&self, unit: &UnitKey) -> Option<Revision> {
         let state = self.state;
-        if self.error(unit, None).is_none() && state.proposed.is_none() && state.accepted.is_some() {
+        if self.waits(unit) {
+            return Some(state.released.as_ref()?.published.record.as_ref()?.source.clone());
+        }
+        if self.error(unit, None).is_none() && state.accepted.is_some() {
             return state.accepted.clone();
         }
         let variants = &state.rendered.as_ref()?.published.units.get(unit)?.variants;

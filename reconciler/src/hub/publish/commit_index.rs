@@ -1,6 +1,6 @@
 //! What stands in one commit, with the ids of the objects that say it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gix::ObjectId;
@@ -26,6 +26,8 @@ pub(super) struct CommitIndex {
     pub(super) folders: BTreeMap<UnitKey, UnitFolder>,
     /// Content → a folder that holds it, by the placements' word.
     pub(super) contents: BTreeMap<Digest, ObjectId>,
+    /// Units whose files were edited by hand, so that their placement is not what its file says.
+    pub(super) edited: BTreeSet<UnitKey>,
 }
 
 /// `units/<namespace>/<name>`.
@@ -67,7 +69,19 @@ impl CommitIndex {
             placements,
             folders,
             contents,
+            edited: BTreeSet::new(),
         })
+    }
+
+    /// The folder of a variant.
+    pub(super) fn folder(&self, unit: &UnitKey, variant: &VariantName) -> Option<ObjectId> {
+        self.folders.get(unit)?.variants.get(variant).copied()
+    }
+
+    /// The folder of a variant, where that has this content.
+    pub(super) fn says(&self, unit: &UnitKey, variant: &VariantName, digest: Digest) -> Option<ObjectId> {
+        let named = self.published.units.get(unit)?.variants.get(variant)?;
+        self.folder(unit, variant).filter(|_| named.digest == digest)
     }
 
     /// A folder of this very unit that holds a content, whatever its variant's name there.
@@ -201,7 +215,7 @@ impl Reader<'_> {
         let mut files = vec![(RELEASE_FILE.to_owned(), self.blob(release)?)];
         let mut known = BTreeMap::new();
         for (unit, id) in placements {
-            let same = near.filter(|near| near.placements.get(unit) == Some(id));
+            let same = near.filter(|near| near.placements.get(unit) == Some(id) && !near.edited.contains(unit));
             match same.and_then(|near| near.published.units.get(unit)) {
                 Some(placement) => {
                     known.insert(unit.clone(), placement.clone());

@@ -23,7 +23,7 @@ impl StateRepository {
 
     /// Fails unless the files of a folder have the digest.
     pub(super) fn prove(&self, folder: ObjectId, digest: Digest) -> Result<(), StateError> {
-        if self.memory().proven.contains(&(folder, digest)) {
+        if self.is_proven(folder, digest) {
             return Ok(());
         }
         self.content_of(folder, digest).map(drop)
@@ -53,15 +53,7 @@ impl StateRepository {
     }
 
     fn content_of(&self, folder: ObjectId, digest: Digest) -> Result<Description, StateError> {
-        let files = self
-            .repository
-            .read(|repo| files(repo, folder))
-            .map_err(StateError::Unreadable)?;
-        let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-        let content = layout::description_from_files(files).map_err(|source| StateError::ContentLayout {
-            digest,
-            source: Box::new(source),
-        })?;
+        let content = self.described(folder)?;
         if content.digest != digest {
             return Err(StateError::ContentDiffers {
                 promised: digest,
@@ -72,7 +64,23 @@ impl StateRepository {
         Ok(content)
     }
 
-    fn remember_proven(&self, folder: ObjectId, digest: Digest) {
+    /// The content that a folder's files are.
+    pub(super) fn described(&self, folder: ObjectId) -> Result<Description, StateError> {
+        let files = self
+            .repository
+            .read(|repo| files(repo, folder))
+            .map_err(StateError::Unreadable)?;
+        let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+        layout::description_from_files(files).map_err(|source| StateError::ContentLayout {
+            source: Box::new(source),
+        })
+    }
+
+    pub(super) fn is_proven(&self, folder: ObjectId, digest: Digest) -> bool {
+        self.memory().proven.contains(&(folder, digest))
+    }
+
+    pub(super) fn remember_proven(&self, folder: ObjectId, digest: Digest) {
         let mut memory = self.memory();
         if memory.proven.len() >= PROVEN_MAX {
             memory.proven.clear();

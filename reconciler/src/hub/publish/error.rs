@@ -86,10 +86,19 @@ pub enum StateError {
         found: Digest,
     },
     /// Files of a content that cannot be read back.
-    #[error("failed to read back the content {digest}")]
+    #[error("failed to read back a content")]
     ContentLayout {
-        /// Its digest.
-        digest: Digest,
+        /// Why.
+        #[source]
+        source: Box<LayoutError>,
+    },
+    /// Manifests that a person left in a commit and that are no content.
+    #[error("failed to read the manifests in {folder} of the commit {commit}")]
+    Manifests {
+        /// Which.
+        commit: CommitId,
+        /// Their folder.
+        folder: String,
         /// Why.
         #[source]
         source: Box<LayoutError>,
@@ -114,6 +123,16 @@ pub enum StateError {
         #[source]
         source: gix::Error,
     },
+}
+
+impl StateError {
+    /// Whether what was read is whole, and is no state of the fleet: trying again changes nothing.
+    pub fn is_malformed(&self) -> bool {
+        matches!(
+            self,
+            Self::NotAState { .. } | Self::Layout { .. } | Self::ContentLayout { .. } | Self::Manifests { .. }
+        )
+    }
 }
 
 pub(super) fn missing(unit: &UnitKey, digest: Digest) -> StateError {

@@ -19,14 +19,17 @@ mod lock;
 mod message;
 mod proposal;
 mod refs;
+mod standing;
 mod state;
+mod summary;
 mod write;
 
 pub use error::StateError;
 pub use message::message;
-pub use proposal::Proposal;
+pub use proposal::{Proposal, Standing};
 pub use refs::{StateRef, StateRefs};
 pub use state::{Author, CommitId, StateRepository};
+pub use summary::{SourceCommit, Summary, UnitSummary};
 pub use write::Decision;
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 use render::Digest;
+use render::plan::deltas;
 
-use super::{CommitId, Decision, StateError, StateRepository};
-use crate::hub::repository::{RepositoryError, first_parent};
+use super::{CommitId, Decision, StateError, StateRef, StateRepository};
+use crate::hub::repository::{Relation, RepositoryError, commit};
 
 /// A branch that proposes a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,17 +20,37 @@ pub struct Proposal {
     pub commit: CommitId,
 }
 
+/// Whose a proposal's branch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// As the hub wrote it, on this commit of `rendered`.
+    Ours {
+        /// The commit that it was made against.
+        base: CommitId,
+    },
+    /// A person put commits on it or in its place.
+    Theirs,
+}
+
 impl StateRepository {
-    /// Proposes a decision on top of `base`, the rendered commit it was made against. The branch is named
-    /// by base and outcome, so that the same proposal has the same branch; one that is there already, also
-    /// with commits of people on top, is left as it is. `None` if there is nothing to propose.
+    /// Proposes a decision on top of `base`, which must be where `rendered` stands. The branch is named by base
+    /// and outcome. One that proposes the same is left as it is, also with commits of people on top, whatever
+    /// commit of source it was made from: an equal decision is no other one. `None` if there is nothing to
+    /// propose.
     pub fn propose(&self, base: CommitId, decision: &Decision<'_>) -> Result<Option<Proposal>, StateError> {
+        let found = self.head(StateRef::Rendered)?;
+        if found != Some(base) {
+            let name = self.ref_name(StateRef::Rendered).to_owned();
+            return Err(StateError::Moved { name, found });
+        }
         let tree = self.write_index(Some(base), decision)?.tree;
         if self.index(base)?.tree == tree {
             return Ok(None);
         }
-        let name = Digest::of_bytes(format!("{base}\n{tree}\n").as_bytes()).short(12);
-        let branch = format!("{}{name}", self.refs.proposed_prefix);
+        if let Some(equal) = self.equal(base, decision)? {
+            return Ok(Some(equal));
+        }
+        let branch = self.branch_name(base, tree);
         let present = self.repository.reference(&branch).map_err(StateError::Unreadable)?;
         if let Some(commit) = present.map(CommitId) {
             return Ok(Some(Proposal { branch, commit }));
@@ -39,6 +60,21 @@ impl StateRepository {
             RefEdit::update(name, commit.0, PreviousValue::MustNotExist, "propose")
         })?;
         Ok(Some(Proposal { branch, commit }))
+    }
+
+    /// The first proposal of the hub on the same base that gives every cluster the same. Two hubs, or one that
+    /// was killed before it knew what it had written, come to the same one.
+    fn equal(&self, base: CommitId, decision: &Decision<'_>) -> Result<Option<Proposal>, StateError> {
+        for proposal in self.proposals()? {
+            if self.standing(&proposal)? != (Standing::Ours { base }) {
+                continue;
+            }
+            let proposed = self.published_at(proposal.commit)?;
+            if deltas(&proposed.units, &decision.next.units).is_empty() {
+                return Ok(Some(proposal));
+            }
+        }
+        Ok(None)
     }
 
     /// All proposals there are, by name.
@@ -52,10 +88,56 @@ impl StateRepository {
         Ok(proposals)
     }
 
-    /// The rendered commit that a proposal was made against; `None` if it has no parent.
-    pub fn proposal_base(&self, proposal: &Proposal) -> Result<Option<CommitId>, StateError> {
-        let parent = self.repository.read(|repo| first_parent(repo, proposal.commit.0));
-        Ok(parent.map_err(StateError::Unreadable)?.map(CommitId))
+    /// Whether a branch is there, whatever it points at.
+    pub fn is_there(&self, branch: &str) -> Result<bool, StateError> {
+        let found = self.repository.reference(branch).map_err(StateError::Unreadable)?;
+        Ok(found.is_some())
+    }
+
+    /// Whose a proposal is. Its name tells: a commit more, or another one, has another name.
+    pub fn standing(&self, proposal: &Proposal) -> Result<Standing, StateError> {
+        let found = self.repository.read(|repo| commit(repo, proposal.commit.0));
+        let found = found.map_err(StateError::Unreadable)?;
+        Ok(match found.parents.as_slice() {
+            [base] if self.branch_name(CommitId(*base), found.tree) == proposal.branch => {
+                Standing::Ours { base: CommitId(*base) }
+            }
+            _ => Standing::Theirs,
+        })
+    }
+
+    /// Removes the proposals that wait for nothing, and says which are people's and stay.
+    ///
+    /// Without anything lost, that is: those that are in `rendered` already, and the hub's own that stand on
+    /// another commit than `rendered`, which is where a squash and a rebase leave them. `open` removes the hub's
+    /// own on `rendered` too. `keep` stays whatever it is.
+    pub fn withdraw_all(
+        &self,
+        rendered: CommitId,
+        keep: Option<&Proposal>,
+        open: bool,
+    ) -> Result<Vec<String>, StateError> {
+        let mut theirs = Vec::new();
+        for proposal in self.proposals()? {
+            if keep.is_some_and(|keep| keep.branch == proposal.branch) {
+                continue;
+            }
+            match self.standing(&proposal)? {
+                Standing::Ours { base } if base == rendered && !open => continue,
+                Standing::Theirs if self.relation(proposal.commit, rendered)? == Relation::Rewritten => {
+                    theirs.push(proposal.branch);
+                    continue;
+                }
+                Standing::Ours { .. } | Standing::Theirs => {}
+            }
+            match self.withdraw(&proposal) {
+                // A person who pushes to it at this moment has made it theirs.
+                Err(StateError::Moved { found: Some(_), .. }) => theirs.push(proposal.branch),
+                Err(StateError::Moved { found: None, .. }) | Ok(()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(theirs)
     }
 
     /// Removes a proposal's branch if it still points where it did.
@@ -65,8 +147,14 @@ impl StateRepository {
             RefEdit::delete(name, expected)
         })
     }
+
+    fn branch_name(&self, base: CommitId, tree: gix::ObjectId) -> String {
+        let name = Digest::of_bytes(format!("{base}\n{tree}\n").as_bytes()).short(12);
+        format!("{}{name}", self.refs.proposed_prefix)
+    }
 }
 
+/// The branches below a prefix. What is no branch of commits is nobody's proposal.
 fn list(repo: &gix::Repository, prefix: &str) -> Result<Vec<Proposal>, RepositoryError> {
     let failed = |source: gix::Error| RepositoryError::Ref {
         name: prefix.to_owned(),

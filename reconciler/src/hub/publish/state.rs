@@ -75,6 +75,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// Every commit that is remembered.
+    pub(super) fn indexes(&self) -> Vec<Arc<CommitIndex>> {
+        self.commits.iter().map(|(_, index)| index.clone()).collect()
+    }
+
     /// A commit read lately, which makes it the latest; else the latest, which may have much in common.
     fn recall(&mut self, id: CommitId) -> Result<Arc<CommitIndex>, Option<Arc<CommitIndex>>> {
         let found = self.commits.iter().position(|(commit, _)| *commit == id);
@@ -144,12 +149,17 @@ impl StateRepository {
         Ok(found.map_err(StateError::Unreadable)?.map(CommitId))
     }
 
-    /// What stands in a ref; `None` if it does not exist in a repository that does.
+    /// What stands in a ref; `None` if it does not exist in a repository that does. `released` is the hub's
+    /// alone, so that its placements are taken at their word; contents are checked when they are asked for.
     pub fn read_published(&self, which: StateRef) -> Result<Option<(CommitId, Arc<Published>)>, StateError> {
-        match self.head(which)? {
-            None => Ok(None),
-            Some(commit) => Ok(Some((commit, self.published_at(commit)?))),
-        }
+        let Some(commit) = self.head(which)? else {
+            return Ok(None);
+        };
+        let index = match which {
+            StateRef::Released => self.index_with(commit, Ok)?,
+            StateRef::Rendered => self.index(commit)?,
+        };
+        Ok(Some((commit, index.published.clone())))
     }
 
     /// What stands in a commit.
@@ -211,7 +221,16 @@ impl StateRepository {
         }
     }
 
+    /// What stands in a commit, whoever wrote it.
     pub(super) fn index(&self, id: CommitId) -> Result<Arc<CommitIndex>, StateError> {
+        self.index_with(id, |index| self.as_it_stands(id, index))
+    }
+
+    fn index_with(
+        &self,
+        id: CommitId,
+        take: impl FnOnce(CommitIndex) -> Result<CommitIndex, StateError>,
+    ) -> Result<Arc<CommitIndex>, StateError> {
         let near = match self.memory().recall(id) {
             Ok(index) => return Ok(index),
             Err(near) => near,
@@ -221,7 +240,7 @@ impl StateRepository {
             .read(|repo| commit(repo, id.0))
             .map_err(StateError::Unreadable)?
             .tree;
-        let index = Arc::new(CommitIndex::read(self, id, tree, near)?);
+        let index = Arc::new(take(CommitIndex::read(self, id, tree, near)?)?);
         self.remember(id, index.clone());
         Ok(index)
     }

@@ -4,7 +4,7 @@
 //! same tree whatever stood there before, and what is not part of it any more is gone. Folders and
 //! placements that did not change keep their objects, so that Git stores, and a reviewer sees, the change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gix::ObjectId;
@@ -108,6 +108,7 @@ impl StateRepository {
             contents: contents(decision.next, &folders),
             placements,
             folders,
+            edited: BTreeSet::new(),
         })
     }
 }
@@ -153,7 +154,8 @@ impl Writer<'_> {
         let folder = base.folders.get(unit)?;
         let same = base.published.units.get(unit) == Some(placement);
         let whole = folder.variants.keys().eq(placement.variants.keys());
-        (same && whole).then_some((*base.placements.get(unit)?, folder.clone()))
+        // Where files were edited by hand, the placement's file still promises something else.
+        (same && whole && !base.edited.contains(unit)).then_some((*base.placements.get(unit)?, folder.clone()))
     }
 
     /// The folder of a content. The unit's own comes first: where only provenance changed, the bytes of the

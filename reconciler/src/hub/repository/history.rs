@@ -91,6 +91,18 @@ pub(crate) fn first_parent(repo: &gix::Repository, id: ObjectId) -> Result<Optio
     Ok(commit(repo, id)?.parents.first().copied())
 }
 
+/// The first line of a commit's message, and its first parent.
+pub(crate) fn subject(repo: &gix::Repository, id: ObjectId) -> Result<(String, Option<ObjectId>), RepositoryError> {
+    let object = verified(repo, id, gix::objs::Kind::Commit)?;
+    let failed = |source| RepositoryError::History {
+        from: id.to_string(),
+        source,
+    };
+    let decoded = object.try_to_commit_ref().map_err(failed)?;
+    let subject = decoded.message().summary().to_str_lossy().into_owned();
+    Ok((subject, decoded.parents().next()))
+}
+
 /// The trailers of the newest `max` commits that `from` builds on, itself first, until `found` says yes.
 pub(crate) fn trailers(
     repo: &gix::Repository,

@@ -84,8 +84,8 @@ fn holds(observation: &Observation<'_>) -> Vec<String> {
     let mut holds: Vec<String> = open
         .map(|condition| format!("{}: {}", condition.reason, condition.message))
         .collect();
-    if let Some(branch) = &state.proposed {
-        let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+    if let Some(proposed) = &state.proposed {
+        let branch = proposed.branch.trim_start_matches("refs/heads/");
         holds.push(format!("the proposal {branch} waits for a person to merge it"));
     }
     holds

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use render::Revision;
 
 use super::tree::Cache;
-use crate::hub::repository::{LocalRepository, RepositoryError, commit, first_parent, object_id, revision};
+use crate::hub::repository::{LocalRepository, RepositoryError, commit, first_parent, object_id, revision, subject};
 
 /// Why there is no snapshot of the source. Under each of these nothing changes anywhere.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +111,14 @@ impl Source {
     /// the edge of a shallow clone.
     pub fn commit_seconds(&self, of: &Revision) -> Option<i64> {
         self.repository.commit_seconds(object_id(of)?)
+    }
+
+    /// A revision's first line, and its first parent.
+    pub fn subject(&self, of: &Revision) -> Result<(String, Option<Revision>), SourceError> {
+        let id = known(of)?;
+        let found = self.repository.read(|repo| subject(repo, id));
+        let (subject, parent) = found.map_err(SourceError::Unreadable)?;
+        Ok((subject, parent.map(revision)))
     }
 
     /// Where the branch points now.

@@ -41,6 +41,25 @@ fn an_exact_feed_finds_its_object_wherever_it_stands() {
 }
 
 #[test]
+fn what_the_hub_rendered_is_found_in_source_and_not_read() {
+    let one = config_map("one");
+    let release = "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Release\ncause: mergedProposal\n";
+    let placement = "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Placement\n";
+    let files = [
+        ("feeds/one.yaml", one.as_str()),
+        ("release.yaml", release),
+        ("placements/shop/app.yaml", placement),
+        ("units/team/app/default/ConfigMap_shop_one.yaml", &one),
+    ];
+    let feed = "[{apiVersion: v1, kind: ConfigMap, namespace: shop, name: one}]";
+    delivers(feed, &files, &["one"]);
+    let (_, findings) = repository(feed, &files);
+    assert_eq!(shown(&findings), ["release.yaml:1 Error RenderedInSource"]);
+    // A folder of that name alone is anybody's.
+    delivers("[{path: 'units/**'}]", &files[3..], &["one"]);
+}
+
+#[test]
 fn an_exact_feed_that_finds_nothing_or_two_holds_the_unit() {
     let one = config_map("one");
     let elsewhere = one.replace("shop", "other");

@@ -115,7 +115,7 @@ impl Follower {
             findings: Vec::new(),
             lists: lists(state),
             trouble: None,
-            proposed: state.proposed.clone(),
+            proposed: proposed(state),
             change: None,
         }
     }
@@ -141,14 +141,11 @@ impl Follower {
                 .filter(|list| !self.lists.contains(list))
                 .cloned()
                 .collect();
-            let proposed = state
-                .proposed
-                .clone()
-                .filter(|branch| Some(branch) != self.proposed.as_ref());
+            let waits = proposed(state).filter(|branch| Some(branch) != self.proposed.as_ref());
             if pushed {
                 self.revision = head.cloned();
             }
-            (self.lists, self.released, self.proposed) = (lists, released, state.proposed.clone());
+            (self.lists, self.released, self.proposed) = (lists, released, proposed(state));
             if !clusters.is_empty() {
                 let seen = head.and_then(|head| rooms.seen(head.as_str()));
                 self.change = Some(Change {
@@ -156,7 +153,7 @@ impl Follower {
                     clusters,
                     has_been_told: false,
                 });
-            } else if let Some(branch) = proposed {
+            } else if let Some(branch) = waits {
                 news.push(What::Proposed { branch });
             } else if pushed {
                 let errors = state.findings.iter().filter(|finding| finding.is_error()).count();
@@ -221,6 +218,12 @@ impl Follower {
 }
 
 /// Where source stands, if that is followed.
+/// The branch of the decision that waits for a person.
+fn proposed(state: &State) -> Option<String> {
+    let proposed = state.proposed.as_ref()?;
+    Some(proposed.branch.trim_start_matches("refs/heads/").to_owned())
+}
+
 fn head(state: &State) -> Option<&Revision> {
     match state.source.as_ref()? {
         Head::At {

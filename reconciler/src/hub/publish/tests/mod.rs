@@ -4,6 +4,7 @@ mod open;
 mod proposals;
 mod read;
 mod refs;
+mod standing;
 mod write;
 
 use std::collections::BTreeMap;

@@ -99,33 +99,21 @@ fn a_content_is_read_by_digest_and_checked() {
 }
 
 #[test]
-fn a_content_edited_by_hand_is_refused() {
+fn a_content_of_released_that_was_edited_by_hand_is_refused() {
     let state = State::new();
-    let old = state.publish(StateRef::Rendered, &FleetState::new(1).with("shop/web", "1"));
-    state.fixture.git(&["checkout", "--quiet", "flotilla/rendered"]);
-    let path = state
-        .files(old)
-        .into_iter()
-        .find(|path| path.starts_with("units/"))
-        .expect("there");
-    let edited = std::fs::read_to_string(state.fixture.file(&path))
-        .expect("readable")
-        .replace("web", "wob");
-    state.fixture.write(&path, edited);
+    let old = state.publish(StateRef::Released, &FleetState::new(1).with("shop/web", "1"));
+    state.fixture.git(&["checkout", "--quiet", "flotilla/released"]);
+    let path = "units/shop/web/default/ConfigMap_shop_web.yaml";
+    let text = std::fs::read_to_string(state.fixture.file(path)).expect("it was written");
+    state.fixture.write(path, text.replace("web", "wob"));
     state.fixture.commit("a hand edit");
-    let head = state
-        .repository
-        .head(StateRef::Rendered)
+    let fresh = open(&state.fixture);
+    let (head, _) = fresh
+        .read_published(StateRef::Released)
         .expect("readable")
         .expect("there");
-    let read = state.repository.content(head, &description("1").digest);
-    assert!(
-        matches!(
-            read,
-            Err(StateError::ContentDiffers { .. } | StateError::ContentLayout { .. })
-        ),
-        "{read:?}"
-    );
+    let read = fresh.content(head, &description("1").digest);
+    assert!(matches!(read, Err(StateError::ContentDiffers { .. })), "{read:?}");
     assert!(
         state.repository.content(old, &description("1").digest).is_ok(),
         "the commit before still has it"

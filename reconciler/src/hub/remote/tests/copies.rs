@@ -108,7 +108,10 @@ impl Opened {
         let (copy, commit) = (copy.to_owned(), commit.to_owned());
         let write = move || {
             git(&copy, &["update-ref", "refs/heads/flotilla/rendered", &commit]);
-            Event::Proposed { branch: None }
+            Event::Proposed {
+                proposal: None,
+                kept: Vec::new(),
+            }
         };
         let event = self.remote.write(&self.source, &events, write).await;
         drop(events);

@@ -32,6 +32,7 @@ pub(super) fn object(observation: &Observation<'_>) -> Object {
 
 fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value> {
     let branch = &observation.state.branch;
+    let proposed = observation.state.proposed.as_ref();
     let mut status = Map::new();
     let mut put = |field: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -56,8 +57,18 @@ fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value>
     );
     put(
         "proposed",
-        observation.state.proposed.as_ref().map(|branch| json!(branch)),
+        proposed.map(|proposed| json!(proposed.branch.trim_start_matches("refs/heads/"))),
     );
+    put(
+        "proposedSource",
+        proposed
+            .and_then(|proposed| proposed.source.as_ref())
+            .map(|source| json!(shown_revision(branch, source))),
+    );
+    let kept = observation.state.kept_proposals.iter();
+    let kept: Vec<_> = kept.map(|branch| branch.trim_start_matches("refs/heads/")).collect();
+    put("keptProposals", (!kept.is_empty()).then(|| json!(kept)));
+    put("mergeWith", observation.merge_command().map(|command| json!(command)));
     put("sequence", view.sequence.map(|sequence| json!(sequence)));
     put("recovering", observation.is_recovering().then_some(json!(true)));
     let clusters = view
