@@ -9,6 +9,7 @@ mod kubectl;
 mod play;
 mod scripts;
 mod served;
+mod tables;
 
 use std::fs;
 use std::path::PathBuf;
@@ -54,14 +55,27 @@ fn difference(found: &str) -> Option<String> {
 #[test]
 fn the_real_server_answers_as_it_is_written() {
     let cluster = ControlPlane::start("contract", Options::default());
-    let found = runtime().block_on(async {
+    let (found, tables) = runtime().block_on(async {
         let api = Api::from_kubeconfig(&cluster.kubeconfig(), None)
             .await
             .expect("the kubeconfig is good");
-        transcript(&api.client).await
+        (transcript(&api.client).await, tables::tables(&api.client).await)
     });
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    if update {
         fs::write(golden(), &found).expect("the answers can be written");
+    }
+    for (file, table) in tables::files().iter().zip(tables) {
+        if update {
+            fs::write(file, &table).expect("a table can be written");
+        }
+        let held = fs::read_to_string(file).expect("a table can be read");
+        let differs = held.lines().zip(table.lines()).find(|(held, real)| held != real);
+        assert!(
+            held == table,
+            "{} is not what the real server says: {differs:?}",
+            file.display()
+        );
     }
     if let Some(difference) = difference(&found) {
         panic!("{difference}");
