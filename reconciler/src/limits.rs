@@ -160,8 +160,11 @@ pub const OBJECT_RAW_BYTES_MAX: usize = 1 << 20;
 /// Feeds that one Base or Subscription lists, of some 200 bytes each: half a MiB. The rest is counted.
 pub const OBJECT_FEEDS_MAX: usize = 2_500;
 
-/// Objects of one page when a hub cluster is listed: a page of the largest Descriptions is 25 MiB.
-pub const OBJECTS_PAGE: u32 = 25;
+/// Objects of one page when a hub cluster is listed: a page of the largest Bases is 50 MiB.
+pub const OBJECTS_PAGE: u32 = 100;
+
+/// As [`OBJECTS_PAGE`], of Descriptions: a page of the largest is 25 MiB.
+pub const DESCRIPTIONS_PAGE: u32 = 25;
 
 /// Statuses written to a hub cluster in one batch, and the pause between two batches: a fleet that changes
 /// all the time costs its API server at most 200 requests a second, and each object at most one.

@@ -291,6 +291,30 @@ fn what_is_not_ours_is_named_and_left_alone() {
         cluster.has("colombo", "desc/a-copy"),
         "nothing is removed without a proof"
     );
+
+    // What a person changes in ours meanwhile, and even takes from us, is put right.
+    fleet.kill_hub();
+    let cluster = hub_cluster(&fleet);
+    let name = text(&original, "/metadata/name");
+    let patch = r#"{"spec": {"raw": []}, "metadata": {"labels": {"fleet.flotilla.dev/mode": null}}}"#;
+    let edit = [
+        "patch",
+        "desc",
+        name,
+        "--namespace=colombo",
+        "--type=merge",
+        "--patch",
+        patch,
+    ];
+    cluster.kubectl(&edit).expect_ok();
+    start_hub(&mut fleet);
+    let object = ("colombo", &*format!("desc/{name}"));
+    fleet.until_field("amsterdam", object, "/spec/raw", original["spec"]["raw"].clone());
+    let put_right = hub_cluster(&fleet).get(object.0, object.1).unwrap();
+    assert_eq!(
+        put_right["metadata"]["uid"], original["metadata"]["uid"],
+        "it was not made anew"
+    );
 }
 
 #[test]

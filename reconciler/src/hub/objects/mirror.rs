@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{StreamExt as _, stream};
 use kube::Client;
 use kube::api::ListParams;
+use render::Digest;
 use serde_json::Value;
 
 use super::desired::{Desired, Release};
@@ -15,7 +16,7 @@ use super::name;
 use super::status::{Told, with_times};
 use super::write::{self, Written};
 use crate::apply::{RequestError, bounded};
-use crate::limits::{APPLY_CONCURRENCY, OBJECT_STATUSES_MAX, OBJECTS_PAGE};
+use crate::limits::{APPLY_CONCURRENCY, DESCRIPTIONS_PAGE, OBJECT_STATUSES_MAX, OBJECTS_PAGE};
 
 /// A hub cluster that cannot be written to.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,9 @@ pub(super) struct Mirror {
     pub(super) kept: BTreeMap<Id, String>,
     /// Where the next batch of statuses begins.
     cursor: Option<Id>,
+    /// Digest of what was told since the list. An API server that drops a field of it, since its kinds are of
+    /// another version, is not told the same every second.
+    told: BTreeMap<Id, Digest>,
 }
 
 impl Mirror {
@@ -71,6 +75,7 @@ impl Mirror {
             refused: BTreeMap::new(),
             kept: BTreeMap::new(),
             cursor: None,
+            told: BTreeMap::new(),
         };
         for kind in Kind::ALL {
             mirror.list_kind(kind, desired, release).await?;
@@ -82,7 +87,10 @@ impl Mirror {
         let plural = kind.plural();
         let mut params = ListParams::default()
             .labels(&format!("{}={}", name::MODE, name::OBJECTS))
-            .limit(OBJECTS_PAGE);
+            .limit(match kind {
+                Kind::Description => DESCRIPTIONS_PAGE,
+                Kind::Namespace | Kind::ManagedCluster | Kind::Subscription | Kind::Base => OBJECTS_PAGE,
+            });
         loop {
             let page = bounded(kind.everywhere(&self.client).list(&params)).await;
             let page = page.map_err(|source| match source.is_not_found() {
@@ -202,6 +210,7 @@ impl Mirror {
                 match removed {
                     Ok(()) => {
                         self.live.remove(&id);
+                        self.told.remove(&id);
                         count += 1;
                     }
                     Err(error) if error.is_general() => return Err(MirrorError::Write(error)),
@@ -232,6 +241,9 @@ impl Mirror {
             match written {
                 Ok(object) => {
                     let told = Live::new(&object, None);
+                    if let Some(told) = statuses.get(&id) {
+                        self.told.insert(id.clone(), Digest::of_value(&told.status));
+                    }
                     if let Some(live) = self.live.get_mut(&id) {
                         *live = Live {
                             drifted: live.drifted,
@@ -262,7 +274,8 @@ impl Mirror {
                 continue;
             }
             let status = with_times(&told.status, &live.status, now);
-            if is_same(&live.status, &status) {
+            let is_told = || self.told.get(id) == Some(&Digest::of_value(&told.status));
+            if is_same(&live.status, &status) || is_told() {
                 continue;
             }
             if batch.len() == OBJECT_STATUSES_MAX {

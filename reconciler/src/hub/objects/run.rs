@@ -24,7 +24,10 @@ use crate::hub::SharedState;
 use crate::hub::engine::{Condition, Event, State, StateCommit};
 use crate::hub::keeper::Keeper;
 use crate::hub::observe::Observation;
-use crate::limits::{APPLY_RETRY_FIRST, APPLY_RETRY_MAX, OBJECTS_NAMED_MAX, OBJECTS_REST, OBJECTS_SILENCE, RESYNC};
+use crate::limits::{
+    APPLY_RETRY_FIRST, APPLY_RETRY_MAX, OBJECTS_NAMED_MAX, OBJECTS_REST, OBJECTS_SILENCE, RESULT_MESSAGE_CHARS_MAX,
+    RESYNC,
+};
 use crate::telemetry::elapsed_ms;
 
 /// Type of the fleet's condition about its objects.
@@ -396,7 +399,8 @@ fn verdict(mirror: &Mirror, desired: &Desired, release: &Release) -> Condition {
 
 fn named(words: &str, objects: &BTreeMap<Id, String>) -> String {
     let first = objects.iter().take(OBJECTS_NAMED_MAX);
-    let first: Vec<_> = first.map(|(id, reason)| format!("{id}: {reason}")).collect();
+    let short = |reason: &str| reason.chars().take(RESULT_MESSAGE_CHARS_MAX).collect::<String>();
+    let first: Vec<_> = first.map(|(id, reason)| format!("{id}: {}", short(reason))).collect();
     format!("{} {words}: {}", objects.len(), first.join("; "))
 }
 

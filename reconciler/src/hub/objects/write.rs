@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::desired::{Bound, Release};
 use super::kind::Id;
 use super::live::{Live, MANAGER};
+use super::name;
 use crate::apply::{RequestError, bounded};
 
 /// What came of an object that was to be written.
@@ -46,7 +47,8 @@ fn ours(object: DynamicObject) -> Written {
     Written::Ours(Box::new(Live::new(&object, None)))
 }
 
-/// The object as it is. One without our label may still be ours: a person may have taken the label off.
+/// The object as it is. One without our label may still be ours, as a person may have taken it off: then
+/// its UID is recorded on it.
 async fn present(client: &Client, id: &Id, live: Option<Live>) -> Result<Option<Live>, RequestError> {
     if live.is_some() {
         return Ok(live);
@@ -54,9 +56,8 @@ async fn present(client: &Client, id: &Id, live: Option<Live>) -> Result<Option<
     let found = bounded(id.api(client).get_opt(&id.name)).await?;
     Ok(found.map(|found| {
         let mut live = Live::new(&found, None);
-        if live.recorded.is_none() {
-            live.managed = false;
-        }
+        let label = found.metadata.labels.as_ref().and_then(|labels| labels.get(name::MODE));
+        live.managed &= live.recorded.is_some() || label.is_some_and(|mode| mode == name::OBJECTS);
         live
     }))
 }

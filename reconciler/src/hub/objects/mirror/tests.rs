@@ -27,6 +27,7 @@ fn mirror(count: usize) -> Mirror {
         refused: BTreeMap::new(),
         kept: BTreeMap::new(),
         cursor: None,
+        told: BTreeMap::new(),
     }
 }
 
@@ -68,6 +69,16 @@ async fn what_is_told_already_is_not_told_again() {
         (vec!["d0001"], false),
         "a field that went is told"
     );
+}
+
+#[tokio::test]
+async fn what_an_api_server_drops_is_not_told_again_and_again() {
+    let mut mirror = mirror(2);
+    let all = told(2, true);
+    mirror.told.insert(id(0), Digest::of_value(&all[&id(0)].status));
+    assert_eq!(names(&mirror.batch(&all, false, "now").0), ["d0001"]);
+    mirror.told.insert(id(0), Digest::of_bytes(b"what was told before"));
+    assert_eq!(mirror.batch(&all, false, "now").0.len(), 2, "what is new is told");
 }
 
 #[tokio::test]
