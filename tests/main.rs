@@ -2,6 +2,7 @@
 //!
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
+//! `acting` makes commits in a clone as a person would,
 //! `fleet` is about many clusters, in memory, `contract` holds the in-memory API server against a real one,
 //! `kubectl` judges what the hub serves, `looking` the commands that only look, `template` is the repository
 //! that `flotilla init` writes,
@@ -9,6 +10,7 @@
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
 
+mod acting;
 mod apply;
 mod approval;
 mod architecture;

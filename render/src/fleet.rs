@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::finding::Finding;
-use crate::model::{Cluster, FleetSpec, Override, Subscription};
+use crate::model::{Cluster, FleetSpec, Override, Subscription, Suspension};
 use crate::name::{ClusterName, ObjectKey, Revision, UnitKey};
 
 /// A loaded revision.
@@ -25,6 +25,8 @@ pub struct Fleet {
     /// then Localizations likewise. Which clusters and feeds each one meets is [`crate::localize`]'s
     /// matter.
     pub overrides: Vec<Arc<Override>>,
+    /// Every Suspension, by name, then place. Which of them hold at a time is [`crate::release`]'s matter.
+    pub suspensions: Vec<Arc<Suspension>>,
     /// Paths that could not be read, sorted. The shell looks for what they said before, and loads again.
     pub unreadable: Vec<Arc<str>>,
 }

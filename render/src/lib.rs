@@ -29,6 +29,8 @@ pub mod release;
 pub mod schedule;
 pub mod schema;
 pub mod selector;
+pub mod suspend;
+pub mod time;
 pub mod tree;
 pub mod yaml;
 

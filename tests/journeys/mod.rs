@@ -23,4 +23,5 @@ mod restart;
 mod secrets;
 mod still;
 mod support;
+mod suspension;
 mod workloads;

@@ -2,16 +2,24 @@
 //!
 //! Exit codes stand in `exit`. What commands do is elsewhere; here they are only asked for and told of.
 
+#[cfg(feature = "hub")]
+mod accept;
 #[cfg(feature = "agent")]
 mod agent;
 mod client;
+#[cfg(feature = "hub")]
+mod clone;
 mod completion;
 mod crds;
 mod exit;
 mod explain;
 mod get;
 #[cfg(feature = "hub")]
+mod git;
+#[cfg(feature = "hub")]
 mod hub;
+#[cfg(feature = "hub")]
+mod hub_view;
 mod init;
 #[cfg(any(feature = "hub", feature = "agent"))]
 mod keys;
@@ -21,9 +29,15 @@ mod output;
 #[cfg(feature = "hub")]
 mod plan;
 #[cfg(feature = "hub")]
+mod reconcile;
+#[cfg(feature = "hub")]
 mod remote;
+#[cfg(feature = "hub")]
+mod rooted;
 mod sibling;
 mod status;
+#[cfg(feature = "hub")]
+mod suspend;
 
 use std::process::ExitCode;
 
@@ -69,6 +83,18 @@ enum Command {
     Explain(Box<explain::ExplainOptions>),
     /// Show the fleet on one screen; the exit code is 0 when all of it is ready.
     Status(status::StatusOptions),
+    /// Commit a Suspension: what it names keeps its older revision.
+    #[cfg(feature = "hub")]
+    Suspend(suspend::Suspend),
+    /// Commit the end of a Suspension.
+    #[cfg(feature = "hub")]
+    Resume(suspend::Resume),
+    /// Commit that a rewritten history of the fleet repository is accepted.
+    #[cfg(feature = "hub")]
+    AcceptRewrite(accept::AcceptRewrite),
+    /// Ask the hub to look at its repositories now, and wait for what becomes of it.
+    #[cfg(feature = "hub")]
+    Reconcile(reconcile::Reconcile),
     /// Write a kubeconfig with which kubectl looks at the hub.
     Kubeconfig(kubeconfig::KubeconfigOptions),
     /// Print the kinds of a fleet repository as CustomResourceDefinitions.
@@ -121,6 +147,14 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Get(options) => get::run(&options),
         Command::Explain(options) => explain::run(&options),
         Command::Status(options) => status::run(&options),
+        #[cfg(feature = "hub")]
+        Command::Suspend(suspend) => suspend::suspend(&suspend),
+        #[cfg(feature = "hub")]
+        Command::Resume(resume) => suspend::resume(&resume),
+        #[cfg(feature = "hub")]
+        Command::AcceptRewrite(accept) => accept::run(&accept),
+        #[cfg(feature = "hub")]
+        Command::Reconcile(reconcile) => reconcile::run(&reconcile),
         Command::Kubeconfig(options) => kubeconfig::run(&options),
         Command::Crds(options) => Ok(crds::run(&options)),
         Command::Completion(options) => Ok(completion::run(&options, Arguments::command())),

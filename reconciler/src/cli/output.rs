@@ -46,6 +46,12 @@ pub(super) fn json(value: &Value) -> String {
     out
 }
 
+/// `1 unit`, `2 units`.
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
 /// Rows in columns, as kubectl sets them: three blanks between, nothing behind the last.
 pub(super) struct Columns {
     widths: Vec<usize>,

@@ -156,7 +156,7 @@ impl Shown {
                 ready_word(unit).to_owned(),
                 clusters,
                 waits_for(unit),
-                message(unit, "Ready"),
+                message(unit, said(unit)),
             ]
         };
         let ready = self.units.iter().filter(|unit| status(unit, "Ready") == "True").count();
@@ -178,8 +178,8 @@ impl Shown {
         };
         let title = format!(
             "Findings: {}, {}",
-            counted(severity("Error"), "error"),
-            counted(severity("Warning"), "warning")
+            output::counted(severity("Error"), "error"),
+            output::counted(severity("Warning"), "warning")
         );
         let mut findings: Vec<_> = self.findings.iter().collect();
         findings.sort_by_key(|finding| rank(&text(finding, "/spec/severity")));
@@ -211,11 +211,6 @@ fn part(title: &str, header: &[&str], objects: &[Value], row: impl Fn(&Value) ->
         .map(|line| format!("  {line}\n"))
         .collect();
     format!("{title}\n{lines}{}", rest(objects.len()))
-}
-
-fn counted(count: usize, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {thing}{plural}")
 }
 
 fn rest(all: usize) -> String {
@@ -277,9 +272,18 @@ fn message(object: &Value, kind: &str) -> String {
     }
 }
 
-/// Ready, or what it is instead: under way, or in need of somebody.
+/// The condition whose message counts: a unit that is ready and suspended says by what.
+fn said(unit: &Value) -> &'static str {
+    match (status(unit, "Ready"), status(unit, "Suspended")) {
+        ("True", "True") => "Suspended",
+        _ => "Ready",
+    }
+}
+
+/// Ready, or what it is instead: under way, held by a Suspension, or in need of somebody.
 fn ready_word(object: &Value) -> &'static str {
     match status(object, "Ready") {
+        "True" | "Unknown" if status(object, "Suspended") == "True" => "Suspended",
         "True" => "Ready",
         "False" => "NotReady",
         _ if condition(object, "Reconciling").is_some() => "Reconciling",

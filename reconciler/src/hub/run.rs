@@ -15,7 +15,7 @@ use tunnel::{AcceptOptions, SecretKey};
 
 use super::clusters::Clusters;
 use super::dispatch::Dispatch;
-use super::engine::{Effect, Event, Head, RemoteState, State, StateCommit, StateHead, step};
+use super::engine::{Effect, Event, Head, RemoteState, State, StateCommit, StateHead, next_time, step};
 use super::keeper::{Keeper, chain};
 use super::look::look;
 use super::objects::Objects;
@@ -45,6 +45,9 @@ const COMMIT_TIMES_MAX: usize = 65_536;
 
 /// How long agents have to be told that the hub ends.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the clock is trusted to go on as it went.
+const CLOCK_LOOK: Duration = Duration::from_secs(60);
 
 /// The hub's state, as others may read it.
 pub type SharedState = Arc<RwLock<State>>;
@@ -250,6 +253,7 @@ impl Hub {
         let mut in_grace = true;
         self.look_at_state.notify_one();
         loop {
+            let due = next_time(&self.state.read().unwrap_or_else(PoisonError::into_inner));
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
@@ -280,6 +284,7 @@ impl Hub {
                     in_grace = false;
                     self.hear(Event::GraceOver);
                 }
+                () = until(due) => self.hear(Event::TimeCame),
             }
         }
         self.clusters.stop().await;
@@ -530,6 +535,18 @@ async fn next_look(
     match looks {
         Some(looks) => looks.changed().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Waits for a time of the day; for ever where there is none. The clock is asked again once a minute, since it
+/// may be set meanwhile.
+async fn until(due: Option<i64>) {
+    let Some(due) = due else {
+        return std::future::pending().await;
+    };
+    while seconds() < due {
+        let left = u64::try_from(due - seconds()).unwrap_or_default();
+        tokio::time::sleep(Duration::from_secs(left).min(CLOCK_LOOK)).await;
     }
 }
 

@@ -6,7 +6,7 @@ use super::gather::Declared;
 use super::index::{Index, Wanted};
 use super::lines::Lines;
 use crate::finding::Finding;
-use crate::model::{Cluster, Override, OverrideKind};
+use crate::model::{Cluster, Override, OverrideKind, Suspension};
 
 /// Checks declarations against each other, and takes away what two clusters claim.
 pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Lines<'_>) -> Vec<Finding> {
@@ -24,6 +24,9 @@ pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Line
             findings.push(strange_namespace(declared, lines));
         }
         findings.extend(dangling(declared, index, lines));
+    }
+    for suspension in &declared.suspensions {
+        findings.extend(holds_nothing(suspension, declared, lines));
     }
     findings
 }
@@ -117,4 +120,39 @@ fn dangling(declared: &Override, index: &Index<'_>, lines: &mut Lines<'_>) -> Op
         .field("spec.feed")
         .hint(index.near(wanted).unwrap_or_default());
     Some(finding)
+}
+
+/// A Suspension that names what does not exist holds nothing, and somebody believes that it does.
+fn holds_nothing(suspension: &Suspension, declared: &Declared, lines: &mut Lines<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut say = |field: &str, message: String| {
+        let line = lines.find(&suspension.file, suspension.line, field);
+        let finding = Finding::warning("SuspensionOfNothing", message)
+            .at(&*suspension.file, line)
+            .field(field);
+        findings.push(finding);
+    };
+    if let Some(unit) = &suspension.unit
+        && !declared.units.contains_key(unit)
+    {
+        say("spec.subscription", format!("there is no Subscription {unit}"));
+    }
+    let Some(clusters) = &suspension.clusters else {
+        return findings;
+    };
+    for (index, name) in clusters.names.iter().enumerate() {
+        if !declared.clusters.contains_key(name) {
+            say(
+                &format!("spec.clusters[{index}]"),
+                format!("there is no cluster {name}"),
+            );
+        }
+    }
+    let mut all = declared.clusters.values();
+    if let Some(selector) = &clusters.selector
+        && !all.any(|cluster| selector.matches(&cluster.labels))
+    {
+        say("spec.clusterAffinity", "matches no cluster".to_owned());
+    }
+    findings
 }

@@ -7,7 +7,7 @@ use super::catalog::{Catalog, Origin};
 use super::declaration::{Declaration, DeclarationKey, UnitDeclaration};
 use super::document::{Broken, Item};
 use crate::finding::Finding;
-use crate::model::{Cluster, FleetSpec, Override, OverrideFeed};
+use crate::model::{Cluster, FleetSpec, Override, OverrideFeed, Suspension};
 use crate::name::{ClusterName, UnitKey};
 
 /// What the repository declares.
@@ -17,6 +17,7 @@ pub(super) struct Declared {
     pub(super) clusters: BTreeMap<ClusterName, Cluster>,
     pub(super) units: BTreeMap<UnitKey, UnitDeclaration>,
     pub(super) overrides: Vec<Arc<Override>>,
+    pub(super) suspensions: Vec<Arc<Suspension>>,
     /// Objects whose override cannot be trusted, and why: whoever delivers one is held.
     pub(super) held_targets: Vec<(OverrideFeed, Finding)>,
     pub(super) findings: Vec<Finding>,
@@ -72,6 +73,9 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
     }
     declared.overrides.sort_by(|a, b| a.order_key().cmp(&b.order_key()));
     declared
+        .suspensions
+        .sort_by(|a, b| (&a.name, &a.file, a.line).cmp(&(&b.name, &b.file, b.line)));
+    declared
 }
 
 /// Says that something stays though its file is gone.
@@ -117,6 +121,11 @@ impl Declared {
                 self.findings.push(finding);
             }
             Declaration::Fleet(_) | Declaration::Cluster(_) => self.findings.push(finding),
+            Declaration::Suspension(_) => {
+                // Both hold: nothing loosens by a mistake.
+                self.take(second.declaration);
+                self.findings.push(finding);
+            }
         }
     }
 
@@ -133,6 +142,7 @@ impl Declared {
             Declaration::Fleet(spec) => self.spec = spec.clone(),
             Declaration::Cluster(cluster) => drop(self.clusters.insert(cluster.name.clone(), cluster.clone())),
             Declaration::Override(declared) => self.overrides.push(declared.clone()),
+            Declaration::Suspension(declared) => self.suspensions.push(declared.clone()),
             Declaration::Unit(unit) => {
                 self.units
                     .entry(unit.subscription.key.clone())

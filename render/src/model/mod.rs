@@ -6,11 +6,13 @@ mod cluster;
 mod fleet;
 mod overrides;
 mod subscription;
+mod suspension;
 
 pub use cluster::{Cluster, SyncMode, Taint, TaintEffect};
 pub use fleet::{Approval, FleetSpec, PlaintextSecrets, RenderMode, RenderSpec};
 pub use overrides::{FieldFormat, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
 pub use subscription::{Dividing, Feed, Scheduling, Subscriber, Subscription, Toleration};
+pub use suspension::{SuspendedClusters, Suspension};
 
 /// Our API group and version.
 pub const FLEET_API_VERSION: &str = "fleet.flotilla.dev/v1alpha1";

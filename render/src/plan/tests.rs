@@ -112,6 +112,7 @@ fn snapshot(digit: char, units: Vec<(UnitKey, Unit)>, overrides: Vec<Arc<Overrid
         clusters: BTreeMap::from([cluster("a"), cluster("b"), cluster("c")]),
         units: units.into_iter().collect(),
         overrides,
+        suspensions: Vec::new(),
         unreadable: Vec::new(),
     };
     Snapshot {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -93,8 +93,18 @@ impl ServerOptions {
 
     /// A JSON value.
     pub(super) async fn value(&self, path: &str, accept: &str) -> Result<Value, ClientError> {
+        self.answer(Method::GET, path, accept).await
+    }
+
+    /// Asks for something to be done; the answer is a JSON value.
+    #[cfg(feature = "hub")]
+    pub(super) async fn post(&self, path: &str) -> Result<Value, ClientError> {
+        self.answer(Method::POST, path, JSON).await
+    }
+
+    async fn answer(&self, method: Method, path: &str, accept: &str) -> Result<Value, ClientError> {
         let answer = async {
-            let response = self.ask(path, accept).await?;
+            let response = self.ask(method, path, accept).await?;
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             let bytes = body.map_err(|error| self.not_a_hub(error.to_string()))?.to_bytes();
@@ -111,7 +121,7 @@ impl ServerOptions {
 
     /// The lines of a watch.
     pub(super) async fn lines(&self, path: &str, accept: &str) -> Result<Lines, ClientError> {
-        let response = self.in_time(self.ask(path, accept)).await?;
+        let response = self.in_time(self.ask(Method::GET, path, accept)).await?;
         if !response.status().is_success() {
             return Err(self.refused(response.status(), &Value::Null));
         }
@@ -130,7 +140,7 @@ impl ServerOptions {
             .unwrap_or_else(too_long)
     }
 
-    async fn ask(&self, path: &str, accept: &str) -> Result<Response<Incoming>, ClientError> {
+    async fn ask(&self, method: Method, path: &str, accept: &str) -> Result<Response<Incoming>, ClientError> {
         let unreachable = |source| ClientError::Unreachable {
             server: self.server.clone(),
             source,
@@ -141,18 +151,25 @@ impl ServerOptions {
                 let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(authority))
                     .await
                     .map_err(too_long)?;
-                self.send(stream.map_err(unreachable)?, authority, path, accept).await
+                self.send(stream.map_err(unreachable)?, authority, request(method, path, accept))
+                    .await
             }
             Server::Unix(socket) => {
                 let stream = timeout(CONNECT_TIMEOUT, UnixStream::connect(socket))
                     .await
                     .map_err(too_long)?;
-                self.send(stream.map_err(unreachable)?, "localhost", path, accept).await
+                self.send(stream.map_err(unreachable)?, "localhost", request(method, path, accept))
+                    .await
             }
         }
     }
 
-    async fn send<S>(&self, stream: S, host: &str, path: &str, accept: &str) -> Result<Response<Incoming>, ClientError>
+    async fn send<S>(
+        &self,
+        stream: S,
+        host: &str,
+        request: http::request::Builder,
+    ) -> Result<Response<Incoming>, ClientError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -160,10 +177,8 @@ impl ServerOptions {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
         // It ends with its one answer; what went wrong is seen there.
         tokio::spawn(async move { drop(connection.await) });
-        let request = Request::get(path)
-            .header(header::HOST, host)
-            .header(header::ACCEPT, accept);
         let request = request
+            .header(header::HOST, host)
             .body(Empty::<Bytes>::new())
             .map_err(|error| self.not_a_hub(error.to_string()))?;
         sender.send_request(request).await.map_err(failed)
@@ -186,6 +201,13 @@ impl ServerOptions {
         };
         ClientError::Refused { status, message }
     }
+}
+
+fn request(method: Method, path: &str, accept: &str) -> http::request::Builder {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::ACCEPT, accept)
 }
 
 /// A parameter's value as it stands in a query.

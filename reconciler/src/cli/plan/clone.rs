@@ -1,6 +1,6 @@
 //! The clone that is looked at, and what the hub rendered in it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -8,6 +8,9 @@ use render::Published;
 
 use crate::hub::publish::{Author, CommitId, StateRef, StateRefs, StateRepository};
 use crate::hub::source::Source;
+
+/// The ref of the approved target, unless it is said otherwise.
+const RENDERED_REF: &str = "flotilla/rendered";
 
 /// Which clone.
 #[derive(Debug, Args)]
@@ -19,7 +22,7 @@ pub(in crate::cli) struct CloneOptions {
     #[arg(long, env = "FLOTILLA_BRANCH", default_value = "main")]
     branch: String,
     /// The ref of the approved target.
-    #[arg(long, default_value = "flotilla/rendered")]
+    #[arg(long, default_value = RENDERED_REF)]
     rendered_ref: String,
 }
 
@@ -31,6 +34,15 @@ pub(in crate::cli) struct Rendered {
 }
 
 impl CloneOptions {
+    /// A clone with its branch, and the ref that a hub writes unless it is told otherwise.
+    pub(in crate::cli) fn at(repository: &Path, branch: &str) -> Self {
+        Self {
+            repository: repository.to_owned(),
+            branch: branch.to_owned(),
+            rendered_ref: RENDERED_REF.to_owned(),
+        }
+    }
+
     /// Opens it.
     pub(in crate::cli) fn open(&self) -> anyhow::Result<Source> {
         Source::open(&self.repository, &self.branch)

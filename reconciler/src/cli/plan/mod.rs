@@ -96,6 +96,18 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// In a line: what the newest commit of a clone changes in what the hub rendered, as far as the clone knows it.
+pub(super) fn summary(clone: &std::path::Path, branch: &str) -> anyhow::Result<String> {
+    let shown = compare::shown(&PlanArguments {
+        clone: CloneOptions::at(clone, branch),
+        from: None,
+        to: "HEAD".to_owned(),
+        output: Output::Text,
+        color: Color::Never,
+    })?;
+    Ok(summary::Summary::of(&shown.units, &shown.findings).line())
+}
+
 /// Prints the changes to stdout. Findings and hints go to stderr where the form has no place for them.
 fn print(arguments: &PlanArguments, shown: &Shown) -> anyhow::Result<()> {
     match arguments.output {

@@ -88,6 +88,8 @@ pub enum Event {
         /// As it is shown.
         condition: Option<super::Condition>,
     },
+    /// The time of [`super::next_time`] came.
+    TimeCame,
 }
 
 /// Where the source branch stands.

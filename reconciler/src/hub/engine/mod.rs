@@ -27,11 +27,13 @@ use render::{Published, Revision};
 pub use event::{Effect, Event, Head, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
 pub use recovery::Recovery;
 pub use remote::RemoteState;
+use state::Settled;
 pub use state::{ClusterState, Condition, Proposed, State, StateCommit};
 
 /// Takes in one event. `now` is in seconds since 1970.
 pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
     state.version += 1;
+    state.now = now;
     let mut effects = heard(state, event, now);
     if !state.writing && std::mem::take(&mut state.overlooked) {
         effects.push(Effect::LookAtState);
@@ -95,6 +97,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.objects = condition;
             return Vec::new();
         }
+        Event::TimeCame => {}
     }
     next(state, now)
 }
@@ -183,6 +186,7 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
 
 /// How a plan is written: to `rendered`, or as a proposal where a person has to merge it.
 fn decision(state: &mut State, planned: Planned) -> Write {
+    state.deciding = true;
     let revision = planned.fleet.revision.clone();
     let record = record(&revision);
     let (units, contents, commits) = (planned.plan.units, planned.plan.contents, planned.commits);
@@ -238,23 +242,35 @@ fn record(source: &Revision) -> ReleaseRecord {
     }
 }
 
+/// When the engine is to hear [`Event::TimeCame`]: a Suspension ends then. In seconds since 1970.
+pub fn next_time(state: &State) -> Option<i64> {
+    state.fleet.as_ref()?.suspensions().next_end(state.now)
+}
+
 /// The next commit of `released`, when the strategy advances somebody or there is none yet.
+///
+/// While no fleet is known, as before the first plan of a process, nobody can say what is suspended, and nothing
+/// is due.
 fn release_due(state: &mut State, now: i64) -> Option<Write> {
     let rendered = state.rendered.as_ref()?;
-    // All at once looks at nothing but these two, and every report asks again.
-    let between = state
-        .released
-        .as_ref()
-        .map(|released| (rendered.commit.clone(), released.commit.clone()));
-    if between.is_some() && state.settled == between && !state.contradicted {
+    let fleet = state.fleet.as_ref()?;
+    // Every report asks again, and nothing changes until a ref moves, the fleet does, or a Suspension ends.
+    let settled = state.released.as_ref().map(|released| Settled {
+        rendered: rendered.commit.clone(),
+        released: released.commit.clone(),
+        fleet: fleet.revision.clone(),
+        until: fleet.suspensions().next_end(now),
+    });
+    if settled.is_some() && state.settled == settled && !state.contradicted {
         return None;
     }
     let nothing = Published::default();
     let released = state.released.as_ref();
     let present = released.map_or(&nothing, |released| released.published.as_ref());
-    let advances = release(&rendered.published, present, &Observed::default(), now);
+    let suspensions = fleet.suspensions();
+    let advances = release(&rendered.published, present, suspensions, &Observed::default(), now);
     if advances.is_empty() && released.is_some() && !state.contradicted {
-        state.settled = between;
+        state.settled = settled;
         return None;
     }
     let mut next = advance(&rendered.published, present, advances);

@@ -15,6 +15,8 @@ use crate::wire::{Envelope, EnvelopeUnit, Held, LineageGrant, Report, list_diges
 pub struct State {
     /// Counts the events that were heard, so that a reader knows cheaply whether to look again.
     pub version: u64,
+    /// When the newest of them was heard, in seconds since 1970.
+    pub now: i64,
     /// The branch that source is; for people only.
     pub branch: String,
     /// Where source stands; `None` before the first look.
@@ -63,8 +65,10 @@ pub struct State {
     pub(super) planning: Option<Revision>,
     /// A cluster holds the newest sequence with another list, so that another sequence is due.
     pub(super) contradicted: bool,
-    /// The commits of `rendered` and `released` between which nothing is due.
-    pub(super) settled: Option<(Revision, Revision)>,
+    /// Where nothing is due.
+    pub(super) settled: Option<Settled>,
+    /// A plan is being written, to `rendered` or as a proposal: what stands there is not the newest decision.
+    pub deciding: bool,
     /// The revision whose plan is being written to `rendered`.
     pub(super) rendering: Option<Revision>,
     /// Proposals may be there that are merged, or that stand on another commit than `rendered`.
@@ -86,6 +90,17 @@ pub struct Proposed {
     pub source: Option<Revision>,
     /// The units that it changes.
     pub units: BTreeSet<UnitKey>,
+}
+
+/// Two commits between which nothing is due, with what else was looked at to say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    pub(super) rendered: Revision,
+    pub(super) released: Revision,
+    /// The revision whose Suspensions counted.
+    pub(super) fleet: Revision,
+    /// When the next of them ends.
+    pub(super) until: Option<i64>,
 }
 
 /// A commit of a state ref with what it says.
@@ -139,6 +154,7 @@ impl State {
 
     pub(super) fn end_write(&mut self) {
         self.writing = false;
+        self.deciding = false;
         self.writes += 1;
     }
 

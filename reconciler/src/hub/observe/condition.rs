@@ -98,8 +98,8 @@ pub(super) fn summary<'a>(
     };
     let why = format!("{}: {}", open.kind, open.message);
     let ready = Condition::unknown("Ready", &open.reason, why.clone());
-    // A cluster that is away is not at work: nothing is under way until it is back.
-    if open.reason == super::ladder::OFFLINE {
+    // A cluster that is away is not at work, and what is suspended waits for a person: nothing is under way.
+    if [super::ladder::OFFLINE, super::ladder::SUSPENDED].contains(&open.reason.as_str()) {
         return vec![ready];
     }
     vec![ready, Condition::yes("Reconciling", "Progressing", why)]

@@ -28,7 +28,8 @@ pub struct FleetView {
     pub conditions: Vec<Condition>,
     /// Where the source branch stands.
     pub source: Option<Revision>,
-    /// The newest revision that was planned.
+    /// The newest revision that was planned; before the first plan of a process, what is published was made from
+    /// it. Only its descendants are followed.
     pub accepted: Option<Revision>,
     /// The commit of `rendered`, which is not of the source's history.
     pub rendered: Option<Revision>,
@@ -87,7 +88,7 @@ impl Observation<'_> {
         FleetView {
             conditions,
             source: self.source_revision().cloned(),
-            accepted: self.state.accepted.clone(),
+            accepted: self.state.accepted_or_published(),
             rendered: self.state.rendered.as_ref().map(|commit| commit.commit.clone()),
             released: self.state.released.as_ref().map(|commit| commit.commit.clone()),
             sequence: self.sequence(),
@@ -180,6 +181,9 @@ impl Observation<'_> {
             (_, None) => Condition::unknown(kind, "NotPlannedYet", "no revision was planned yet"),
             (Some(source), Some(accepted)) if source != accepted && self.is_source_followed() => {
                 Condition::unknown(kind, "Planning", format!("{source} is being planned"))
+            }
+            (_, Some(accepted)) if self.state.deciding => {
+                Condition::unknown(kind, "Writing", format!("what {accepted} changes is being written"))
             }
             (_, Some(accepted)) => {
                 Condition::yes(kind, "Planned", format!("{accepted} is the newest that was planned"))

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use render::model::Suspension;
 use render::published::{Placement, Variant};
 use render::{ClusterName, Finding, UnitKey};
 
@@ -87,6 +88,12 @@ impl<'a> Observation<'a> {
             (Some(named), Some(cluster)) => named == cluster,
         };
         errors.iter().find(concerns).copied()
+    }
+
+    /// The Suspension that keeps a unit on a cluster as it is, as of the newest event.
+    pub(super) fn suspension(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&'a Suspension> {
+        let fleet = self.state.fleet.as_ref()?;
+        fleet.suspensions().of(unit, cluster, self.state.now)
     }
 
     pub(super) fn report(&self, cluster: &ClusterName) -> Option<&'a Report> {

@@ -11,6 +11,9 @@ use crate::wire::{Counts, UnitState};
 /// is away is not a broken one.
 pub(super) const OFFLINE: &str = "Offline";
 
+/// Why a cluster is not told what is rendered: a Suspension. Nothing is under way until it ends.
+pub(super) const SUSPENDED: &str = "Suspended";
+
 /// The rungs, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
@@ -49,6 +52,8 @@ pub struct PlacementView {
     pub offline: bool,
     /// Whether the unit left this cluster's delivery.
     pub leaving: bool,
+    /// `Suspended` while a Suspension keeps it as it is, whether something waits or not.
+    pub suspended: Option<Condition>,
 }
 
 impl Rung {
@@ -120,6 +125,9 @@ impl Observation<'_> {
                 .unwrap_or_default(),
             offline: !self.is_connected(cluster),
             leaving,
+            suspended: self
+                .suspension(unit, cluster)
+                .map(|suspension| Condition::yes(SUSPENDED, SUSPENDED, format!("by {}", suspension.label()))),
         }
     }
 
@@ -195,15 +203,27 @@ impl Observation<'_> {
         if self.is_recovering() {
             return Condition::unknown(kind, "Recovering", "nothing is released while the hub recovers");
         }
+        let suspension = self.suspension(unit, cluster);
         let (Some((wanted, variant)), Some((told, released))) =
             (self.rendered(unit, cluster), self.released(unit, cluster))
         else {
+            if let Some(suspension) = suspension {
+                let message = format!("suspended by {}; {cluster} is not told", suspension.label());
+                return Condition::unknown(kind, SUSPENDED, message);
+            }
             return Condition::unknown(kind, "NotReleasedYet", format!("{cluster} is not told yet"));
         };
         if variant.digest == released.digest && wanted.replicas == told.replicas {
             return Condition::yes(kind, "Released", format!("{cluster} is told so"));
         }
         let older = super::short_revision(&self.state.branch, &released.revision);
+        if let Some(suspension) = suspension {
+            let message = format!(
+                "suspended by {}; {cluster} is still told what was rendered from {older}",
+                suspension.label()
+            );
+            return Condition::unknown(kind, SUSPENDED, message);
+        }
         Condition::unknown(
             kind,
             "HeldBack",
@@ -223,9 +243,14 @@ impl Observation<'_> {
             Some(report) if report.state == UnitState::Failed => evidence::failed(kind, report),
             Some(report) => evidence::removing(kind, report),
         };
-        let told = match self.released(unit, cluster) {
-            None => left(Rung::Released),
-            Some(_) => Condition::unknown(
+        let told = match (self.released(unit, cluster), self.suspension(unit, cluster)) {
+            (None, _) => left(Rung::Released),
+            (Some(_), Some(suspension)) => Condition::unknown(
+                Rung::Released.as_str(),
+                SUSPENDED,
+                format!("suspended by {}; {cluster} keeps it", suspension.label()),
+            ),
+            (Some(_), None) => Condition::unknown(
                 Rung::Released.as_str(),
                 "NotReleasedYet",
                 format!("{cluster} is not told yet"),

@@ -408,3 +408,71 @@ fn revisions_print_with_branch_and_hash() {
     assert_eq!(shown_revision("main", &long), format!("main@sha256:{}", "b".repeat(64)));
     assert_eq!(short_revision("", &revision('a')), format!("sha1:{}", "a".repeat(12)));
 }
+
+/// The settled fleet with a Suspension of shop/web on cluster a.
+fn suspended() -> World {
+    use std::sync::Arc;
+
+    use render::model::{SuspendedClusters, Suspension};
+    let mut world = settled();
+    let mut fleet = world.state.fleet.as_deref().cloned().expect("it was planned");
+    fleet.suspensions.push(Arc::new(Suspension {
+        name: "held".to_owned(),
+        unit: Some(unit("shop/web")),
+        clusters: Some(SuspendedClusters {
+            names: vec![cluster("a")],
+            selector: None,
+        }),
+        reason: "frozen".to_owned(),
+        until: None,
+        file: "policies/held.yaml".into(),
+        line: 1,
+    }));
+    world.state.fleet = Some(Arc::new(fleet));
+    world
+}
+
+#[test]
+fn what_is_suspended_is_ready_until_something_waits_for_it() {
+    let world = suspended();
+    let view = Observation::new(&world.state).unit(&unit("shop/web"));
+    assert_eq!(shown(&view.conditions), ["Ready=True/ReconciliationSucceeded"]);
+    let held = view.conditions.last().expect("there are conditions");
+    assert_eq!((held.kind, held.status), ("Suspended", Status::True));
+    assert_eq!(
+        held.message,
+        "on 1 of 2 clusters, such as a: by policies/held.yaml:1 (frozen)"
+    );
+}
+
+#[test]
+fn a_newer_content_waits_at_its_rung_for_the_suspension_to_end() {
+    let mut world = suspended();
+    let rendered = world.state.rendered.as_mut().expect("it was rendered");
+    rendered.published = std::sync::Arc::new(render::Published {
+        units: units('2', &["a", "b"]),
+        ..render::Published::clone(&rendered.published)
+    });
+    let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster("a"));
+    assert_eq!(
+        shown(&view.summary),
+        ["Ready=Unknown/Suspended"],
+        "nothing is under way"
+    );
+    let message = &view.ladder.rung(Rung::Released).message;
+    assert!(
+        message.starts_with("suspended by policies/held.yaml:1 (frozen)"),
+        "{message}"
+    );
+    let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster("b"));
+    assert_eq!(view.ladder.rung(Rung::Released).reason, "HeldBack", "b is on its way");
+    let rendered = world.state.rendered.as_mut().expect("it was rendered");
+    rendered.published = std::sync::Arc::default();
+    let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster("a"));
+    assert!(view.leaving);
+    assert_eq!(
+        view.ladder.rung(Rung::Released).reason,
+        "Suspended",
+        "a removal waits as well"
+    );
+}

@@ -67,6 +67,7 @@ impl Observation<'_> {
             rung.reason == "NoClusterMatches" || self.error(unit, None).is_some() || any_stalled(&placements)
         });
         conditions.extend(rungs);
+        conditions.extend(suspended(&placements));
         UnitView {
             conditions,
             clusters: counts(&placements),
@@ -161,6 +162,23 @@ fn any_stalled(placements: &Placements<'_>) -> bool {
     placements
         .iter()
         .any(|(_, view)| view.summary.iter().any(|condition| condition.kind == "Stalled"))
+}
+
+/// Whether a Suspension keeps the unit as it is on some of its clusters.
+fn suspended(placements: &Placements<'_>) -> Option<Condition> {
+    let mut held = placements
+        .iter()
+        .filter_map(|(cluster, view)| Some((*cluster, view.suspended.as_ref()?)));
+    let (cluster, first) = held.next()?;
+    let (count, all) = (held.count() + 1, placements.len());
+    if count == all {
+        return Some(first.clone());
+    }
+    let message = format!("on {count} of {all} clusters, such as {cluster}: {}", first.message);
+    Some(Condition {
+        message,
+        ..first.clone()
+    })
 }
 
 fn counts(placements: &Placements<'_>) -> ClusterCounts {

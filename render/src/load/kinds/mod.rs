@@ -8,6 +8,7 @@ mod metadata;
 mod overrides;
 mod selector;
 mod subscription;
+mod suspension;
 
 use serde_json::{Map, Value};
 
@@ -41,6 +42,7 @@ pub(super) enum OwnKind {
     Subscription,
     Localization,
     Globalization,
+    Suspension,
 }
 
 impl OwnKind {
@@ -51,6 +53,7 @@ impl OwnKind {
             OwnKind::Subscription => "Subscription",
             OwnKind::Localization => "Localization",
             OwnKind::Globalization => "Globalization",
+            OwnKind::Suspension => "Suspension",
         }
     }
 }
@@ -63,6 +66,7 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Subscription") => Kind::Own(OwnKind::Subscription),
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Localization") => Kind::Own(OwnKind::Localization),
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Globalization") => Kind::Own(OwnKind::Globalization),
+        (FLEET_API_VERSION, "Suspension") => Kind::Own(OwnKind::Suspension),
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "HelmChart") => Kind::Chart,
         _ if is_ours(api_version) => Kind::Unknown,
         _ if is_clusternets(api_version) => Kind::Unused,
@@ -105,6 +109,7 @@ pub(super) fn read(kind: OwnKind, map: &Map<String, Value>, place: &Place<'_>, j
         OwnKind::Subscription => subscription::read(&mut top, &metadata, place),
         OwnKind::Localization => overrides::read_localization(&mut top, &metadata, place),
         OwnKind::Globalization => overrides::read_globalization(&mut top, &metadata, place),
+        OwnKind::Suspension => suspension::read(&mut top, &metadata, place),
     };
     top.finish();
     reading

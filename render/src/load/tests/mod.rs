@@ -6,6 +6,7 @@ mod files;
 mod kinds;
 mod properties;
 mod schema;
+mod suspensions;
 
 use super::*;
 use crate::fleet::Unit;

@@ -28,6 +28,7 @@ fn object(observation: &Observation<'_>, unit: &UnitKey, cluster: &ClusterName) 
     let entry = published.and_then(|commit| commit.published.units.get(unit)?.entry(cluster));
     let mut conditions = view.summary.clone();
     conditions.extend(view.ladder.0.iter().cloned());
+    conditions.extend(view.suspended.clone());
     Object {
         namespace: unit.namespace().to_owned(),
         // A cluster's name has no dot, so that the last one parts the two.

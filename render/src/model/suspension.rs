@@ -1,0 +1,70 @@
+//! Suspension: what keeps its older revision until a person says otherwise, or until a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::name::{ClusterName, UnitKey};
+use crate::selector::LabelSelector;
+
+/// The spec of kind Suspension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspension {
+    /// `metadata.name`.
+    pub name: String,
+    /// `spec.subscription`; without it every unit.
+    pub unit: Option<UnitKey>,
+    /// `spec.clusters` and `spec.clusterAffinity`; without both every cluster.
+    pub clusters: Option<SuspendedClusters>,
+    /// `spec.reason`, for people; may be empty.
+    pub reason: String,
+    /// `spec.until` in seconds since 1970, from when on it holds nothing.
+    pub until: Option<i64>,
+    /// File and line of the declaration.
+    pub file: Arc<str>,
+    /// See `file`.
+    pub line: u32,
+}
+
+/// The clusters that a Suspension is about: those that are named, and those that the selector takes.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct SuspendedClusters {
+    /// `spec.clusters`.
+    pub names: Vec<ClusterName>,
+    /// `spec.clusterAffinity`.
+    pub selector: Option<LabelSelector>,
+}
+
+impl Suspension {
+    /// Whether it still holds at a time, in seconds since 1970.
+    pub fn is_in_force(&self, now: i64) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+
+    /// Whether it is about a unit on a cluster. `labels` are the cluster's; `None` where it is not registered.
+    pub fn concerns(&self, unit: &UnitKey, cluster: &ClusterName, labels: Option<&BTreeMap<String, String>>) -> bool {
+        let of_unit = self.unit.as_ref().is_none_or(|own| own == unit);
+        let of_cluster = self.clusters.as_ref().is_none_or(|own| own.contain(cluster, labels));
+        of_unit && of_cluster
+    }
+
+    /// Where it stands, why, and until when: `policies/suspend.yaml:1 (reason), until 2026-12-01T09:00:00Z`.
+    pub fn label(&self) -> String {
+        let mut label = format!("{}:{}", self.file, self.line);
+        if !self.reason.is_empty() {
+            label.push_str(&format!(" ({})", self.reason));
+        }
+        if let Some(until) = self.until {
+            label.push_str(&format!(", until {}", crate::time::rfc3339(until)));
+        }
+        label
+    }
+}
+
+impl SuspendedClusters {
+    /// A cluster that is not registered has no labels that anybody knows, and is taken to be selected: were its
+    /// units released from under a suspension, they would be removed from it when it comes back.
+    fn contain(&self, cluster: &ClusterName, labels: Option<&BTreeMap<String, String>>) -> bool {
+        let selected = |selector: &LabelSelector| labels.is_none_or(|labels| selector.matches(labels));
+        self.names.contains(cluster) || self.selector.as_ref().is_some_and(selected)
+    }
+}

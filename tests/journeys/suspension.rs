@@ -1,0 +1,140 @@
+//! A suspension: what it names keeps its older revision until it is resumed, or until its time.
+
+use flotilla_tests::{Flotilla, eventually, pool};
+
+use super::still::{pass, until_connected};
+use super::support::*;
+
+const ALL: &[&str] = &pool::NAMES;
+
+/// Runs a command in the work clone, as Ada, and pushes what it commits.
+#[track_caller]
+fn act(fleet: &Fleet, arguments: &[&str]) -> String {
+    let work = fleet.repository.work().display().to_string();
+    fleet.repository.git(&["config", "user.name", "Ada"]);
+    fleet.repository.git(&["config", "user.email", "ada@example.com"]);
+    fleet.repository.git(&["branch", "--set-upstream-to=origin/main"]);
+    let output = Flotilla::run(&[arguments, &["-C", &work, "--push"]].concat());
+    output.expect_ok().trim().to_owned()
+}
+
+fn greet(fleet: &Fleet, text: &str) -> String {
+    fleet.push(
+        "Greet otherwise",
+        &[("feeds/web/greeting.yaml", &config_map(GREETING.0, GREETING.1, text))],
+    )
+}
+
+/// The condition Suspended of shop/web, as the hub says it.
+fn suspended(fleet: &Fleet) -> Option<String> {
+    let shown = Flotilla::run(&[
+        "get",
+        "subscriptions",
+        "web",
+        "-n",
+        "shop",
+        "-o",
+        "json",
+        "--server",
+        &fleet.api(),
+    ]);
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).ok()?;
+    let conditions = shown["status"]["conditions"].as_array()?;
+    let found = conditions.iter().find(|condition| condition["type"] == "Suspended")?;
+    Some(found["message"].as_str()?.to_owned())
+}
+
+#[track_caller]
+fn until_suspended(fleet: &Fleet, expected: Option<&str>) {
+    eventually(LIMIT, "the hub says what is suspended", || {
+        let found = suspended(fleet);
+        (found.as_deref() == expected).then_some(()).ok_or(format!("{found:?}"))
+    });
+}
+
+#[test]
+fn what_is_suspended_keeps_its_revision_over_a_restart_until_it_is_resumed() {
+    let mut fleet = Fleet::start_in_use();
+    act(&fleet, &["suspend", "shop/web", "--reason", "fair"]);
+    until_suspended(&fleet, Some("by policies/suspend-shop-web.yaml:1 (fair)"));
+    greet(&fleet, "good evening");
+    // The neighbour moves on, and shows that the push was released as far as it may be.
+    fleet.push(
+        "Rule",
+        &[("feeds/office/rules.yaml", &config_map(RULES.0, RULES.1, "some"))],
+    );
+    fleet.until_text(ALL, RULES, "some");
+    for cluster in ALL {
+        assert_eq!(
+            fleet.text(cluster, GREETING).as_deref(),
+            Some("hello"),
+            "{cluster} keeps the older one"
+        );
+    }
+    let status = Flotilla::run(&["status", "--server", &fleet.api()]);
+    assert!(status.stdout.contains("Suspended"), "{status:?}");
+    assert!(
+        status
+            .stdout
+            .contains("suspended by policies/suspend-shop-web.yaml:1 (fair)"),
+        "{status:?}"
+    );
+
+    fleet.kill_hub();
+    fleet.start_hub(&[]);
+    until_connected(&fleet);
+    pass(std::time::Duration::from_secs(2));
+    for cluster in ALL {
+        assert_eq!(
+            fleet.text(cluster, GREETING).as_deref(),
+            Some("hello"),
+            "{cluster} keeps it over the restart"
+        );
+    }
+    let resumed = act(&fleet, &["resume", "shop/web"]);
+    let work = fleet.repository.work().display().to_string();
+    let ready = Flotilla::run(&[
+        "reconcile",
+        "shop/web",
+        "-C",
+        &work,
+        "--within",
+        "60",
+        "--server",
+        &fleet.api(),
+    ]);
+    assert_eq!(ready.expect_ok().trim(), format!("shop/web is ready at {resumed}"));
+    for cluster in ALL {
+        assert_eq!(
+            fleet.text(cluster, GREETING).as_deref(),
+            Some("good evening"),
+            "{cluster} has it by then"
+        );
+    }
+    until_suspended(&fleet, None);
+}
+
+#[test]
+fn a_suspended_cluster_is_left_alone_and_its_suspension_ends_at_its_time() {
+    let fleet = Fleet::start_in_use();
+    let output =
+        flotilla_tests::Output::of(std::process::Command::new("date").args(["-u", "-d", "+8 seconds", "+%FT%TZ"]));
+    let until = output.expect_ok().trim().to_owned();
+    act(&fleet, &["suspend", "--cluster", "bogota", "--until", &until]);
+    greet(&fleet, "good night");
+    fleet.until_text(&["amsterdam", "colombo"], GREETING, "good night");
+    // A new unit is not delivered there either.
+    fleet.push(
+        "Open a bar",
+        &[
+            ("subscriptions/shop/bar.yaml", &subscription("shop", "bar")),
+            ("feeds/bar/menu.yaml", &config_map("shop", "menu", "tea")),
+        ],
+    );
+    fleet.until_text(&["amsterdam", "colombo"], ("shop", "menu"), "tea");
+    assert_eq!(fleet.text("bogota", ("shop", "menu")), None);
+    assert_eq!(fleet.text("bogota", GREETING).as_deref(), Some("hello"));
+    // Nobody pushes: the hub wakes by itself.
+    fleet.until_text(&["bogota"], GREETING, "good night");
+    fleet.until_text(&["bogota"], ("shop", "menu"), "tea");
+}
