@@ -16,6 +16,7 @@ pub mod finding;
 #[cfg(test)]
 mod fixture;
 pub mod fleet;
+pub mod intake;
 pub mod layout;
 pub mod limits;
 pub mod load;

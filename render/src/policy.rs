@@ -4,12 +4,13 @@
 //! nothing else here, repeats a value.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::describe::{CarriedStep, Content, Description};
 use crate::finding::{Finding, Severity};
-use crate::fleet::Base;
+use crate::fleet::{Base, ManifestObject};
 use crate::model::PlaintextSecrets;
 use crate::name::ObjectKey;
 
@@ -42,6 +43,15 @@ pub fn check_secrets(base: &Base, description: &Description, policy: PlaintextSe
     found
         .into_iter()
         .map(|(key, (file, line))| finding(key, policy).at(file, line))
+        .collect()
+}
+
+/// As [`check_secrets`], of objects before any override.
+pub fn check_base(base: &Base, policy: PlaintextSecrets) -> Vec<Finding> {
+    let plain = |object: &&Arc<ManifestObject>| !object.is_encrypted() && holds_values(&object.key, &object.value);
+    let found = base.objects.iter().filter(plain);
+    found
+        .map(|object| finding(&object.key, policy).at(object.file.as_ref(), object.line))
         .collect()
 }
 
@@ -90,8 +100,6 @@ fn finding(key: &ObjectKey, policy: PlaintextSecrets) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;

@@ -5,6 +5,7 @@
 //! the journeys follow.
 
 mod accept;
+mod add;
 mod commits;
 mod reconcile;
 mod suspend;

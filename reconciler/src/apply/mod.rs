@@ -13,6 +13,8 @@ mod applier;
 mod backoff;
 mod client;
 mod discovery;
+#[cfg(feature = "hub")]
+mod dry_run;
 mod health;
 mod inventory;
 mod lease;
@@ -45,6 +47,8 @@ pub(crate) use request::{RequestError, bounded};
 
 pub use applier::{ApplierOptions, ApplyError, run};
 pub use client::{ApiServer, ClientError};
+#[cfg(feature = "hub")]
+pub(crate) use dry_run::{Checked, Verdict, dry_run};
 pub use status::ApplyReport;
 
 /// The field manager of everything that is applied, and what proves that an object is ours. Under another

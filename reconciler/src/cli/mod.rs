@@ -4,6 +4,8 @@
 
 #[cfg(feature = "hub")]
 mod accept;
+#[cfg(feature = "hub")]
+mod add;
 #[cfg(feature = "agent")]
 mod agent;
 mod client;
@@ -24,6 +26,8 @@ mod init;
 #[cfg(any(feature = "hub", feature = "agent"))]
 mod keys;
 mod kubeconfig;
+#[cfg(feature = "hub")]
+mod manifests;
 mod nearest;
 mod output;
 #[cfg(feature = "hub")]
@@ -83,6 +87,9 @@ enum Command {
     Explain(Box<explain::ExplainOptions>),
     /// Show the fleet on one screen; the exit code is 0 when all of it is ready.
     Status(status::StatusOptions),
+    /// Commit manifests that an API server would take.
+    #[cfg(feature = "hub")]
+    Add(Box<add::Add>),
     /// Commit a Suspension: what it names keeps its older revision.
     #[cfg(feature = "hub")]
     Suspend(suspend::Suspend),
@@ -147,6 +154,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Get(options) => get::run(&options),
         Command::Explain(options) => explain::run(&options),
         Command::Status(options) => status::run(&options),
+        #[cfg(feature = "hub")]
+        Command::Add(add) => add::run(&add),
         #[cfg(feature = "hub")]
         Command::Suspend(suspend) => suspend::suspend(&suspend),
         #[cfg(feature = "hub")]

@@ -29,6 +29,6 @@ pub mod source;
 
 pub use objects::HubCluster;
 pub use options::{HubError, HubOptions, OnRewrite};
-pub use planner::load_revision;
+pub use planner::{load_revision, load_tree};
 pub use run::{SharedState, run, run_with};
 pub use serve::Listen;

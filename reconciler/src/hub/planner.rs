@@ -7,7 +7,7 @@ use render::load::{LoadMemo, is_readable, load_with};
 use render::model::Approval;
 use render::plan::{Memo, Reports, Snapshot, plan};
 use render::tree::SourceEntry;
-use render::{Fleet, Previous, Published, Revision};
+use render::{Fleet, Previous, Published, Revision, SourceTree};
 
 use super::engine::Planned;
 use super::publish::SourceCommit;
@@ -172,13 +172,22 @@ pub fn load_revision(
     revision: &Revision,
     memo: &mut LoadMemo,
 ) -> Result<(Fleet, Vec<render::Finding>), SourceError> {
-    let tree = source.tree(revision)?;
-    let loaded = load_with(&tree, &Previous::default(), memo);
+    load_tree(source, &source.tree(revision)?, memo)
+}
+
+/// Loads the files of a revision, or what somebody is about to make of them. What they said before is looked up
+/// from that revision on.
+pub fn load_tree(
+    source: &Source,
+    tree: &SourceTree,
+    memo: &mut LoadMemo,
+) -> Result<(Fleet, Vec<render::Finding>), SourceError> {
+    let loaded = load_with(tree, &Previous::default(), memo);
     if loaded.0.unreadable.is_empty() {
         return Ok(loaded);
     }
-    let previous = source.previous(&tree, &loaded.0.unreadable, &is_readable)?;
-    Ok(load_with(&tree, &previous, memo))
+    let previous = source.previous(tree, &loaded.0.unreadable, &is_readable)?;
+    Ok(load_with(tree, &previous, memo))
 }
 
 #[cfg(test)]

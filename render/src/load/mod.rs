@@ -38,7 +38,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::finding::Finding;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, ManifestObject};
 use crate::tree::{Previous, SourceFile, SourceTree};
 
 pub use memo::LoadMemo;
@@ -51,6 +51,30 @@ pub fn load(tree: &SourceTree, previous: &Previous) -> (Fleet, Vec<Finding>) {
 /// As [`load`], and reads no file again that `memo` has read; equal in every byte.
 pub fn load_with(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) -> (Fleet, Vec<Finding>) {
     whole::load(tree, previous, memo)
+}
+
+/// The objects of one file, whatever repository it is to be part of, and what is wrong with it. What is no object
+/// is an Error: a declaration of the fleet too, which nobody delivers.
+pub fn objects(path: &str, content: &SourceFile) -> (Vec<Arc<ManifestObject>>, Vec<Finding>) {
+    let read = file::read(&Arc::from(path), content);
+    let (mut objects, mut findings) = (Vec::new(), read.findings);
+    for item in read.items {
+        match item {
+            document::Item::Object(object) => objects.push(object),
+            document::Item::Neither(finding) => findings.push(*finding),
+            document::Item::Declared { key, line, .. } => findings.push(
+                Finding::error(
+                    "NotAnObject",
+                    format!("{} is a declaration of the fleet and no object", key.label()),
+                )
+                .at(path, line)
+                .hint("commit it as it is"),
+            ),
+        }
+    }
+    findings.sort_unstable();
+    findings.dedup();
+    (objects, findings)
 }
 
 /// Whether a content of a file would not be named in [`Fleet::unreadable`], so that it can stand in for a
