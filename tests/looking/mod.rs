@@ -6,4 +6,5 @@
 mod explain;
 mod get;
 mod pipes;
+mod stop;
 mod tools;
