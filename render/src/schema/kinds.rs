@@ -59,6 +59,15 @@ pub const SOURCE_KINDS: &[SourceKind] = &[
         spec: globalization,
     },
     SourceKind {
+        kind: "Suspension",
+        plural: "suspensions",
+        short: &[],
+        namespaced: false,
+        description: "What keeps its older revision until the file is removed, or until a time.",
+        needs_spec: true,
+        spec: suspension,
+    },
+    SourceKind {
         kind: "HelmChart",
         plural: "helmcharts",
         short: &["chart"],
@@ -334,6 +343,34 @@ fn overrides(affinity: Option<Value>) -> Value {
         "What is changed, and how.",
         &["feed"],
         fields.into_iter().chain(affinity),
+    )
+}
+
+fn suspension() -> Value {
+    let unit = object(
+        "One unit; every one without it.",
+        &["namespace", "name"],
+        [
+            ("namespace", filled_text("Its namespace.")),
+            ("name", filled_text("Its name.")),
+        ],
+    );
+    object(
+        "What is suspended: subscription, clusters or clusterAffinity must say it.",
+        &[],
+        [
+            ("subscription", unit),
+            ("clusters", list("Clusters by name.", json!({ "type": "string" }))),
+            (
+                "clusterAffinity",
+                selector("Clusters by their labels; {} is the whole fleet."),
+            ),
+            ("reason", text("Why, for people.")),
+            (
+                "until",
+                text("When it ends, as 2026-12-01T09:00:00Z; without it, when the file is removed."),
+            ),
+        ],
     )
 }
 

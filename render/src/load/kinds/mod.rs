@@ -46,6 +46,17 @@ pub(super) enum OwnKind {
 }
 
 impl OwnKind {
+    /// All of them.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 6] = [
+        Self::Fleet,
+        Self::ManagedCluster,
+        Self::Subscription,
+        Self::Localization,
+        Self::Globalization,
+        Self::Suspension,
+    ];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             OwnKind::Fleet => "Fleet",

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::fields::asked;
+use super::super::kinds::OwnKind;
 use super::*;
 use crate::schema::{SOURCE_KINDS, SourceKind, paths};
 
@@ -32,6 +33,10 @@ fn probe(kind: &str) -> &'static str {
   overrides:
     - {type: MergePatch, value: 'a: b'}
     - {type: FieldMergePatch, value: 'a: b', fieldPath: /a, fieldFormat: YAML}"
+        }
+        "Suspension" => {
+            "{subscription: {namespace: a, name: a}, clusters: [a],
+   clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}"
         }
         "HelmChart" => "{repo: 'https://a', chart: a, targetNamespace: a, chartPullSecret: {name: a}}",
         other => unreachable!("{other} has no probe: write one that has every map of it"),
@@ -74,6 +79,14 @@ fn the_schemas_have_every_field_that_load_knows_and_no_other() {
             "the schema of {} has fields that load does not know: {unknown:?}",
             kind.kind
         );
+    }
+}
+
+#[test]
+fn every_kind_that_load_knows_has_a_schema() {
+    let schemas: BTreeSet<_> = SOURCE_KINDS.iter().map(|kind| kind.kind).collect();
+    for kind in OwnKind::ALL {
+        assert!(schemas.contains(kind.name()), "{} has no schema", kind.name());
     }
 }
 
