@@ -286,11 +286,18 @@ spec:
 ";
     let boat = "apiVersion: example.org/v1\nkind: Boat\nmetadata: {name: one, namespace: sea}\nspec: {hull: oak}\n";
     served.piped(&["apply", "-f", "-"], definition);
-    let sea = "apiVersion: v1
-kind: Namespace
-metadata: {name: sea}
-";
-    served.piped(&["apply", "-f", "-"], sea);
+    // These, kubectl sends in Protobuf.
+    served.kubectl(&["create", "namespace", "sea"]);
+    served.kubectl(&["create", "configmap", "chart", "-n", "sea", "--from-literal=a=b"]);
+    assert_eq!(
+        served.kubectl(&["get", "cm", "chart", "-n", "sea", "-o", "jsonpath={.data}"]),
+        r#"{"a":"b"}"#
+    );
+    served.kubectl(&["create", "secret", "generic", "key", "-n", "sea", "--from-literal=a=b"]);
+    served.kubectl(&["create", "serviceaccount", "crew", "-n", "sea"]);
+    has(&served.kubectl(&["auth", "can-i", "get", "pods"]), &["yes"]);
+    let refused = Output::of(&mut served.command(&["create", "deployment", "web", "--image=web:1"]));
+    has(&refused.stderr, &["Deployment in Protobuf"]);
     has(
         &served.piped(&["apply", "-f", "-"], boat),
         &["boat.example.org/one created"],

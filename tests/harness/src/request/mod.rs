@@ -2,6 +2,7 @@
 
 mod form;
 mod path;
+mod protobuf;
 mod query;
 mod selector;
 
@@ -10,6 +11,7 @@ use http::Method;
 
 pub(crate) use form::{Form, wants_aggregated};
 pub(crate) use path::{Place, Target, target};
+pub(crate) use protobuf::read as read_protobuf;
 pub(crate) use query::Query;
 pub(crate) use selector::Selection;
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Ask, rules};
 use crate::failure::Failure;
+use crate::request::read_protobuf;
 use crate::schema::{self, Problems};
 use crate::store::Key;
 
@@ -11,6 +12,11 @@ impl Ask<'_> {
     /// The object in the body.
     pub(super) fn body(&self) -> Result<Value, Failure> {
         let media = self.call.content_type.split(';').next().unwrap_or_default().trim();
+        if media == "application/vnd.kubernetes.protobuf" {
+            let object = read_protobuf(&self.call.body, &self.kind.kind);
+            let missing = || Failure::lacking(&format!("{} in Protobuf, or a field of it", self.kind.kind));
+            return self.typed(object.ok_or_else(missing)?);
+        }
         if !matches!(media, "" | "application/json" | "*/*") {
             let message = format!(
                 "the body of the request was in an unknown format - accepted media types include: application/json (got {media})"
