@@ -61,6 +61,8 @@ pub struct Remote {
     reached: AtomicBool,
     suspected: AtomicBool,
     pub(super) wake: Notify,
+    /// Ends the rest of a push that failed. Its own, since whoever follows the remote waits for the push then.
+    push_now: Notify,
 }
 
 /// What is known of the remote.
@@ -111,6 +113,7 @@ impl Remote {
             reached: AtomicBool::new(false),
             suspected: AtomicBool::new(false),
             wake: Notify::new(),
+            push_now: Notify::new(),
         })
     }
 
@@ -142,9 +145,10 @@ impl Remote {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// Looks at the remote at once.
+    /// Looks at the remote, and tries a push that rests, at once.
     pub fn look_now(&self) {
         self.wake.notify_one();
+        self.push_now.notify_one();
     }
 
     /// What was read in the copy cannot be so: it is fetched anew, unless that was tried lately.
@@ -382,11 +386,7 @@ impl Remote {
     /// Rests, unless somebody asks the hub to look.
     async fn rest(&self, time: Duration) {
         tokio::select! {
-            () = self.wake.notified() => {
-                // Whoever follows the remote is to hear it too.
-                self.wake.notify_one();
-                tokio::time::sleep(PUSH_RETRY_FIRST).await;
-            }
+            () = self.push_now.notified() => {}
             () = tokio::time::sleep(time) => {}
         }
     }
