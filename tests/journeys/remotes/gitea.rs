@@ -94,8 +94,13 @@ fn a_proposal_is_a_pull_request_that_every_style_of_merging_releases() {
     let flags = ["--git-credentials", &token];
     hub.start(&host.gitea.url("fleet"), &flags);
     host.until_released(&host.people.head("main").expect("it was pushed"));
-    host.people.push_files("Ask people", &[("fleet.yaml", GATED)]);
+    let asked = host.people.push_files("Ask people", &[("fleet.yaml", GATED)]);
     host.push();
+    // Seen together with the next commit, it would count from the one after that on.
+    eventually(LIMIT, "the gate is known", || {
+        let said = hub.until("Planned", "Planned");
+        said.contains(&asked).then_some(()).ok_or(said)
+    });
     for (style, text) in [
         ("merge", "merged"),
         ("squash", "squashed"),
