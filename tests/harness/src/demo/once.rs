@@ -125,7 +125,8 @@ pub(super) async fn run(folder: &Folder, rooms: &Rooms, view: &View) -> anyhow::
         );
     };
     if timeout(LIMIT, arrived).await.is_err() {
-        eprintln!("{}", text::not_arrived(&value, &view.clusters, &seen, &missing(view)));
+        let names: Vec<_> = view.clusters.iter().map(|cluster| &cluster.name).collect();
+        eprintln!("{}", text::not_arrived(&value, &names, &seen, &missing(view)));
         return Ok(ExitCode::FAILURE);
     }
     let journey = journey(rooms, &view.hub.state(), commit, start, pushed, (seen, reported));

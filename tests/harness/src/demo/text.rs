@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use render::Finding;
+use render::{ClusterName, Finding};
 
 use super::folder::Folder;
 use super::follow::{News, What};
@@ -276,12 +276,9 @@ fn ms(time: Duration) -> String {
 }
 
 /// What is missing where.
-pub(super) fn not_arrived(value: &str, clusters: &[ShownCluster], seen: &Times, why: &str) -> String {
-    let lacking: Vec<_> = clusters
-        .iter()
-        .filter(|cluster| !seen.contains_key(&cluster.name))
-        .map(|cluster| cluster.name.as_str())
-        .collect();
+pub(super) fn not_arrived(value: &str, clusters: &[&ClusterName], seen: &Times, why: &str) -> String {
+    let lacking = clusters.iter().filter(|name| !seen.contains_key(**name));
+    let lacking: Vec<_> = lacking.map(|name| name.as_str()).collect();
     let shown = clusters.len() - lacking.len();
     let lacking = if lacking.is_empty() {
         String::new()
@@ -301,5 +298,85 @@ pub(super) fn farewell(folder: &Folder) -> String {
         (false, _) => format!("\nThe demo has ended; {path} is removed.\n"),
         (true, true) => format!("\nThe demo has ended. Go on with it: cargo demo -- --folder {path}\n"),
         (true, false) => format!("\nThe demo has ended. Its log is {}\n", folder.log().display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(what: What) -> String {
+        news(&News {
+            revision: Some("main@sha1:ab12".to_owned()),
+            subject: Some("Leave a note".to_owned()),
+            what,
+        })
+    }
+
+    fn applied(affected: usize) -> String {
+        told(What::Applied {
+            sequence: 4,
+            affected,
+            total: 3,
+            after: Duration::from_millis(58),
+            failed: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_push_is_told_in_one_line_with_what_became_of_it() {
+        let begin = "main@sha1:ab12 \"Leave a note\": ";
+        assert_eq!(
+            applied(3),
+            format!("{begin}released as 4; applied in 3 of 3 clusters after 58 ms\n")
+        );
+        assert!(applied(2).contains("applied in the 2 clusters of 3 that it changes after 58 ms"));
+        assert!(applied(1).contains("applied in the one cluster of 3 that it changes after 58 ms"));
+        let nothing = told(What::NoChange { errors: 0 });
+        assert_eq!(nothing, format!("{begin}planned; no cluster has to change\n"));
+        assert!(told(What::NoChange { errors: 2 }).contains("2 errors; no cluster changes"));
+        let proposed = told(What::Proposed {
+            branch: "flotilla/proposed/12".to_owned(),
+        });
+        assert!(proposed.contains("git push origin origin/flotilla/proposed/12:flotilla/rendered\n"));
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_place_and_its_hint_and_so_is_its_end() {
+        let error = Finding::error("Unreadable", "unclosed bracket")
+            .at("feeds/hello.yaml", 9)
+            .hint("close it");
+        let text = findings(&[error], false);
+        assert!(
+            text.starts_with("  feeds/hello.yaml:9: error: unclosed bracket\n    hint: close it\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("until a push mends that.\n"));
+        assert_eq!(findings(&[], false), "");
+        assert!(findings(&[], true).contains("Mended"));
+    }
+
+    #[test]
+    fn what_did_not_arrive_is_told_with_the_clusters_that_lack_it() {
+        let names: Vec<_> = (0..3).map(places::name).collect();
+        let seen = Times::from([(names[0].clone(), Duration::from_millis(20))]);
+        let text = not_arrived(
+            "Hello.",
+            &names.iter().collect::<Vec<_>>(),
+            &seen,
+            "  oslo lacks it: no agent",
+        );
+        assert_eq!(
+            text,
+            "error: 1 of 3 clusters show \"Hello.\"; not oslo, paris\n  oslo lacks it: no agent"
+        );
+    }
+
+    #[test]
+    fn a_path_is_printed_as_a_shell_takes_it() {
+        let check = |path: &str, expected: &str| assert_eq!(quoted(Path::new(path)), expected);
+        check("/tmp/fleet-1", "/tmp/fleet-1");
+        check("/tmp/my fleet", "'/tmp/my fleet'");
+        check("/tmp/ada's", r"'/tmp/ada'\''s'");
     }
 }

@@ -2,14 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use reconciler::agent::{self, AgentError, AgentOptions};
+use reconciler::agent::{self, AgentError, AgentOptions, JournalError};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tunnel::PublicKey;
 
 use super::cluster::SimulatedCluster;
+
+/// How often a journal that is in use is tried again.
+const JOURNAL_RETRY: Duration = Duration::from_millis(20);
 
 /// Where a hub is, and how it is known.
 #[derive(Clone, Debug)]
@@ -31,18 +35,20 @@ impl Agent {
     /// Starts the agent of a cluster.
     pub fn start(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf, shutdown: &CancellationToken) -> Self {
         let shutdown = shutdown.child_token();
-        let options = AgentOptions {
-            cluster: cluster.name().clone(),
-            hub: format!("wss://{}", hub.address),
-            hub_keys: vec![hub.key],
-            key: cluster.key(),
-            journal,
-            client: cluster.client(),
-            api_server: cluster.address(),
-            api_server_allowed: true,
-        };
+        let (cluster, hub, stop) = (cluster.clone(), hub.clone(), shutdown.clone());
         let span = tracing::info_span!("simulated", cluster = %cluster.name());
-        let run = Box::pin(agent::run(options, shutdown.clone()));
+        let run = async move {
+            loop {
+                let options = options(&cluster, &hub, journal.clone());
+                match Box::pin(agent::run(options, stop.clone())).await {
+                    // Streams of the agent before it in this process end a moment after it did.
+                    Err(AgentError::Journal(JournalError::InUse { .. })) if !stop.is_cancelled() => {
+                        tokio::time::sleep(JOURNAL_RETRY).await;
+                    }
+                    ended => return ended,
+                }
+            }
+        };
         Self {
             task: Some(tokio::spawn(run.instrument(span))),
             shutdown,
@@ -60,6 +66,19 @@ impl Agent {
         if let Some(task) = self.task.take() {
             let _result = task.await;
         }
+    }
+}
+
+fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf) -> AgentOptions {
+    AgentOptions {
+        cluster: cluster.name().clone(),
+        hub: format!("wss://{}", hub.address),
+        hub_keys: vec![hub.key],
+        key: cluster.key(),
+        journal,
+        client: cluster.client(),
+        api_server: cluster.address(),
+        api_server_allowed: true,
     }
 }
 
