@@ -190,3 +190,19 @@ pub const PROPOSAL_OBJECTS_MAX: usize = 20;
 
 /// Commits of source that it names.
 pub const PROPOSAL_COMMITS_MAX: usize = 20;
+
+/// Events that wait for the engine. A step takes microseconds, so a full queue is a storm of reports, and
+/// pushes back on whoever sends them.
+pub const EVENTS_MAX: usize = 1_024;
+
+/// How long a refused write rests before its refs are looked at again.
+pub const WRITE_RETRY: Duration = Duration::from_millis(500);
+
+/// Commits whose times are remembered: one a change, about 100 bytes each.
+pub const COMMIT_TIMES_MAX: usize = 65_536;
+
+/// How long agents have to be told that the hub ends.
+pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the clock is trusted to go on as it went.
+pub const CLOCK_LOOK: Duration = Duration::from_secs(60);

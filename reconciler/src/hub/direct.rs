@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::blocking::blocking;
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::session::Sessions;
@@ -179,10 +180,10 @@ impl Direct {
             intake.missing(),
         );
         let read = move || contents(&keeper, &released, missing);
-        match tokio::task::spawn_blocking(read).await {
-            Ok(contents) => contents.into_iter().for_each(|content| intake.trusted(content)),
-            Err(join) => std::panic::resume_unwind(join.into_panic()),
-        }
+        blocking(read)
+            .await
+            .into_iter()
+            .for_each(|content| intake.trusted(content));
     }
 
     async fn reports(&self, mut taken: watch::Receiver<Taken>, mut applied: watch::Receiver<ApplyReport>) {

@@ -8,8 +8,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tunnel::{GoAway, GoAwayReason, IncomingOpen, OpenCode, OpenError, PublicKey, TargetClass, Tunnel};
+use tunnel::{
+    GoAway, GoAwayReason, Incoming, IncomingOpen, OpenCode, OpenError, Opener, PublicKey, TargetClass, Tunnel,
+};
 
+use super::blocking::blocking;
 use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
@@ -68,19 +71,6 @@ impl Sessions {
                 epoch,
             })
             .await;
-        let (said, heard) = watch::channel(None);
-        let deliver = async {
-            let stream = opener
-                .open(TargetClass::Deliver, "", STEP_TIMEOUT)
-                .await
-                .map_err(SessionError::Open)?;
-            self.deliver(newest, heard, stream).await.map_err(SessionError::Stream)
-        };
-        let listen = async {
-            while let Some(open) = incoming.next().await {
-                self.opened(&cluster, open, &said).await;
-            }
-        };
         let (away, reason) = tokio::select! {
             biased;
             () = self.registry.revoked(&cluster, &peer.key) => {
@@ -88,11 +78,7 @@ impl Sessions {
             }
             () = ended.cancelled() => why_ended(shutdown),
             reason = session.closed() => (GoAwayReason::Shutdown, reason.to_string()),
-            ended = Box::pin(deliver) => (GoAwayReason::Shutdown, match ended {
-                Ok(()) => "the agent closed its deliver stream".to_owned(),
-                Err(error) => chain(&error),
-            }),
-            () = Box::pin(listen) => (GoAwayReason::Shutdown, "the tunnel closed".to_owned()),
+            reason = self.talk(&cluster, newest, &opener, &mut incoming) => (GoAwayReason::Shutdown, reason),
         };
         session.close(GoAway::new(away, "session ended"));
         // The word for it goes out before the connection: without it an agent sees a broken one.
@@ -100,6 +86,35 @@ impl Sessions {
         self.dispatch.end(&cluster, epoch);
         tracing::info!(cluster = %cluster, epoch, reason, "Agent disconnected.");
         let _sent = self.events.send(Event::Disconnected { cluster, epoch }).await;
+    }
+
+    /// Tells and listens until one of the two is over, and says why.
+    async fn talk(
+        &self,
+        cluster: &ClusterName,
+        newest: watch::Receiver<Option<Arc<Envelope>>>,
+        opener: &Opener,
+        incoming: &mut Incoming,
+    ) -> String {
+        let (said, heard) = watch::channel(None);
+        let deliver = async {
+            let stream = opener.open(TargetClass::Deliver, "", STEP_TIMEOUT).await;
+            let stream = stream.map_err(SessionError::Open)?;
+            self.deliver(newest, heard, stream).await.map_err(SessionError::Stream)
+        };
+        let listen = async {
+            while let Some(open) = incoming.next().await {
+                self.opened(cluster, open, &said).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = Box::pin(deliver) => match ended {
+                Ok(()) => "the agent closed its deliver stream".to_owned(),
+                Err(error) => chain(&error),
+            },
+            () = Box::pin(listen) => "the tunnel closed".to_owned(),
+        }
     }
 
     /// Tells the newest envelope whenever it says something else than the cluster holds, and sends what
@@ -169,14 +184,13 @@ impl Sessions {
 
     async fn content(&self, told: &Envelope, digest: Digest) -> Deliver {
         let (keeper, released) = (Arc::clone(&self.keeper), told.released.clone());
-        let read = tokio::task::spawn_blocking(move || keeper.content(&released, &digest));
+        let read = blocking(move || keeper.content(&released, &digest));
         match read.await {
-            Ok(Ok(description)) => Deliver::content(&description),
-            Ok(Err(error)) => Deliver::Missing {
+            Ok(description) => Deliver::content(&description),
+            Err(error) => Deliver::Missing {
                 digest,
                 message: chain(&error),
             },
-            Err(join) => std::panic::resume_unwind(join.into_panic()),
         }
     }
 

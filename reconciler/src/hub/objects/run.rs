@@ -21,6 +21,7 @@ use super::status::{Told, statuses};
 use crate::apply::{ApiServer, Backoff, ClientError};
 use crate::fault::line;
 use crate::hub::SharedState;
+use crate::hub::blocking::blocking;
 use crate::hub::engine::{Condition, Event, State, StateCommit};
 use crate::hub::keeper::Keeper;
 use crate::hub::observe::Observation;
@@ -251,14 +252,6 @@ impl Objects {
         memory.seen = Some(seen);
         memory.written = false;
         // What was compared with the plan before is compared with this one by its digest.
-    }
-}
-
-/// The one boundary to work that blocks: reading contents, digests.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(join) => std::panic::resume_unwind(join.into_panic()),
     }
 }
 

@@ -18,10 +18,10 @@ use super::login::Login;
 use super::refs::{Names, StateNames, Update, updates};
 use super::transport::Transport;
 use crate::apply::Backoff;
+use crate::hub::blocking::blocking;
 use crate::hub::engine::{Event, RemoteSeen, Trouble};
 use crate::hub::publish::{StateRef, StateRepository};
 use crate::hub::repository::LocalRepository;
-use crate::hub::run::blocking;
 use crate::hub::source::Source;
 use crate::limits::{COPY_LOCK_WAIT, COPY_REMAKE_PAUSE, MOVES_PER_HOUSEKEEPING, PUSH_RETRY_FIRST, PUSH_RETRY_MAX};
 

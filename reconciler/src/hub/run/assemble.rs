@@ -1,0 +1,162 @@
+//! Puts a hub together, and ends its parts together.
+
+use std::sync::{Arc, PoisonError};
+
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+use tunnel::AcceptOptions;
+
+use super::SharedState;
+use super::commit_times::commit_times;
+use super::turn::Hub;
+use crate::hub::blocking::blocking;
+use crate::hub::clusters::Clusters;
+use crate::hub::engine::{RemoteState, State};
+use crate::hub::keeper::Keeper;
+use crate::hub::options::{HubError, HubOptions};
+use crate::hub::planner::Planner;
+use crate::hub::publish::{Author, StateRepository};
+use crate::hub::registry::Registry;
+use crate::hub::remote::Remote;
+use crate::hub::session::Sessions;
+use crate::hub::source::{Source, full_branch_name};
+use crate::hub::{gateway, serve};
+use crate::limits::{EVENTS_MAX, GOODBYE_TIMEOUT};
+
+/// What the hub reads and writes.
+struct Opened {
+    source: Arc<Source>,
+    repository: StateRepository,
+    remote: Option<Arc<Remote>>,
+}
+
+/// Runs a hub until shutdown.
+pub async fn run(options: HubOptions, shutdown: CancellationToken) -> Result<(), HubError> {
+    run_with(options, SharedState::default(), shutdown).await
+}
+
+/// As [`run`], with a place for its state that whoever started it can look at. Only the hub writes there.
+pub async fn run_with(options: HubOptions, state: SharedState, shutdown: CancellationToken) -> Result<(), HubError> {
+    let opened = open(&options).await?;
+    begin(&state, &options, opened.remote.as_deref());
+    let (events, heard) = mpsc::channel(EVENTS_MAX);
+    let sessions = Sessions {
+        events,
+        dispatch: Arc::default(),
+        keeper: Arc::new(Keeper::new(opened.repository)),
+        hub_key: options.key.public(),
+        registry: Arc::default(),
+    };
+    let (listener, accept) = listen(&options, &sessions.registry).await?;
+    let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
+    let times = commit_times(Arc::clone(&opened.source), Arc::clone(&sessions.keeper));
+    let hub = Hub {
+        state: Arc::clone(&state),
+        planner: Arc::new(Planner::new(Arc::clone(&opened.source))),
+        clusters: Clusters::new(options.kubeconfig.clone(), sessions.clone(), shutdown.child_token()),
+        source: opened.source,
+        remote: opened.remote,
+        keeper: Arc::clone(&sessions.keeper),
+        registry: Arc::clone(&sessions.registry),
+        dispatch: Arc::clone(&sessions.dispatch),
+        events: sessions.events.clone(),
+        tasks: TaskTracker::new(),
+        on_rewrite: options.on_rewrite,
+        panicked: CancellationToken::new(),
+        look_at_source: Arc::default(),
+        look_at_state: Arc::default(),
+        look_now: Arc::default(),
+        look_at_objects: Arc::default(),
+        key: Arc::clone(&options.key),
+    };
+    let stop = shutdown.child_token();
+    let _stopped_when_dropped = stop.clone().drop_guard();
+    let mut gateway = Box::pin(welcome(listener, accept, sessions, stop.clone()));
+    let api = serve::run(api, state, times, Arc::clone(&hub.look_now), stop.clone());
+    let ended = |part| Err(HubError::Ended { part });
+    tokio::select! {
+        biased;
+        ended = Box::pin(hub.run(heard, &options, stop.clone())) => {
+            stop.cancel();
+            // Agents are told that the hub ends, and go on to the next one without a word of alarm.
+            let _told = tokio::time::timeout(GOODBYE_TIMEOUT, &mut gateway).await;
+            ended
+        }
+        served = Box::pin(api.instrument(tracing::info_span!("api"))) => match served {
+            Err(error) => Err(HubError::Serve(error)),
+            Ok(()) if shutdown.is_cancelled() => Ok(()),
+            Ok(()) => ended("the API"),
+        },
+        () = &mut gateway => if shutdown.is_cancelled() { Ok(()) } else { ended("the listener for agents") },
+    }
+}
+
+/// The state before the first event: what the command line says.
+fn begin(state: &SharedState, options: &HubOptions, remote: Option<&Remote>) {
+    let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
+    *state = State::with_new_lineage(options.new_lineage);
+    state.branch.clone_from(&options.branch);
+    state.rendered_ref.clone_from(&options.refs.rendered);
+    state.remote = remote.map(|remote| RemoteState {
+        url: remote.url().to_string(),
+        holds_state: remote.holds_state(),
+        ..RemoteState::default()
+    });
+}
+
+async fn listen(options: &HubOptions, registry: &Arc<Registry>) -> Result<(TcpListener, AcceptOptions), HubError> {
+    let accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(registry) as _).map_err(HubError::Tls)?;
+    let address = options.listen;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| HubError::Listen { address, source })?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, key = %options.key.public(), "Listening for agents.");
+    }
+    Ok((listener, accept))
+}
+
+/// Lets agents in once it is known which ones there are.
+async fn welcome(listener: TcpListener, accept: AcceptOptions, sessions: Sessions, stop: CancellationToken) {
+    let known = stop.run_until_cancelled(sessions.registry.known()).await;
+    if known.is_some() {
+        gateway::run(listener, accept, sessions, stop).await;
+    }
+}
+
+async fn open(options: &HubOptions) -> Result<Opened, HubError> {
+    let remote = match &options.remote {
+        Some(remote) => {
+            let branch = full_branch_name(&options.branch).map_err(HubError::Source)?;
+            Some(Remote::open(remote.clone(), branch).await.map_err(HubError::Copy)?)
+        }
+        None => None,
+    };
+    let (path, branch) = (options.source.clone(), options.branch.clone());
+    let (state, refs) = (
+        options.state.clone().unwrap_or_else(|| path.clone()),
+        options.refs.clone(),
+    );
+    let own = options.state.is_some();
+    let (source, repository) = blocking(move || {
+        let source = Arc::new(Source::open(path, &branch).map_err(HubError::Source)?);
+        if own && !state.exists() {
+            StateRepository::create(&state).map_err(HubError::State)?;
+        }
+        let repository = StateRepository::open(state, refs, Author::default(), &source).map_err(HubError::State)?;
+        Ok((source, repository))
+    })
+    .await?;
+    let remote = remote.map(|remote| match own {
+        true => remote,
+        false => remote.with_state(&repository),
+    });
+    Ok(Opened {
+        source,
+        repository,
+        remote: remote.map(Arc::new),
+    })
+}

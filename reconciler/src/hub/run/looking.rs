@@ -1,0 +1,145 @@
+//! When refs are looked at: at every poll and event of a file system, when the remote moved, and when somebody
+//! asks.
+
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::turn::Hub;
+use crate::hub::blocking::blocking;
+use crate::hub::engine::{Event, Head, StateHead};
+use crate::hub::look::look;
+use crate::hub::options::HubOptions;
+use crate::hub::remote::Remote;
+use crate::hub::source::{Look, RefWatch, WatchState};
+
+impl Hub {
+    /// Looks at source whenever its refs may have moved.
+    pub(super) fn watch_source(&self, options: &HubOptions, shutdown: &CancellationToken) -> watch::Receiver<Look> {
+        let Some(remote) = &self.remote else {
+            let (watch, looks) = RefWatch::new(&options.source, options.poll);
+            self.watch_over(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
+            return looks;
+        };
+        let (sender, looks) = watch::channel(Look {
+            count: 0,
+            state: WatchState::Gone,
+        });
+        let follow = Arc::clone(remote).follow(
+            Arc::clone(&self.source),
+            Arc::clone(&self.state),
+            self.events.clone(),
+            sender,
+            options.poll,
+            shutdown.clone(),
+        );
+        self.watch_over(follow.instrument(tracing::info_span!("remote")));
+        looks
+    }
+
+    /// Looks at the refs of a state repository of its own; the source's are looked at with source.
+    pub(super) fn watch_state(
+        &self,
+        options: &HubOptions,
+        shutdown: &CancellationToken,
+    ) -> Option<watch::Receiver<Look>> {
+        let (watch, looks) = RefWatch::new(options.state.as_ref()?, options.poll);
+        self.watch_over(watch.run(shutdown.clone()).instrument(tracing::info_span!("watch")));
+        Some(looks)
+    }
+
+    /// Asks for a look at all there is.
+    pub(super) fn look_everywhere(&self) {
+        self.remote.iter().for_each(|remote| remote.look_now());
+        self.look_at_source.notify_one();
+        self.look_at_state.notify_one();
+    }
+
+    /// Looks at source and state whenever asked, one look at a time, so that an older look never comes
+    /// after a newer one.
+    pub(super) fn start_looking(&self, shutdown: &CancellationToken) {
+        self.looker(&self.look_at_source, shutdown, self.source_look());
+        self.looker(&self.look_at_state, shutdown, self.state_look());
+    }
+
+    fn source_look(&self) -> impl Fn() -> Option<Event> + Clone + Send + 'static {
+        let (source, state, on_rewrite) = (Arc::clone(&self.source), Arc::clone(&self.state), self.on_rewrite);
+        let remote = self.remote.clone();
+        move || {
+            if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
+                return None;
+            }
+            let judged_by = state
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .accepted_or_published();
+            let head = look(&source, judged_by.as_ref(), on_rewrite);
+            let is_unreadable = matches!(head, Head::Unreadable { .. });
+            suspect(remote.as_deref(), is_unreadable);
+            if let (Some(remote), Some(accepted), Head::At { revision, .. }) = (&remote, &judged_by, &head)
+                && !source.is_relation_told(accepted, revision).unwrap_or(true)
+            {
+                // More history is fetched first, now that it is known what for.
+                remote.look_now();
+                return None;
+            }
+            Some(Event::SourceSeen { head, judged_by })
+        }
+    }
+
+    fn state_look(&self) -> impl Fn() -> Option<Event> + Clone + Send + 'static {
+        let (keeper, state) = (Arc::clone(&self.keeper), Arc::clone(&self.state));
+        let remote = self.remote.clone().filter(|remote| remote.holds_state());
+        move || {
+            if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
+                return None;
+            }
+            let (rendered, proposed, writes) = {
+                let state = state.read().unwrap_or_else(PoisonError::into_inner);
+                (
+                    state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
+                    state.proposed.as_ref().map(|proposed| proposed.branch.clone()),
+                    state.writes,
+                )
+            };
+            let seen = keeper.look(rendered.as_ref(), proposed.as_deref(), writes);
+            let heads = [&seen.rendered, &seen.released];
+            let is_unreadable = heads.iter().any(|head| matches!(head, StateHead::Unreadable(_)));
+            suspect(remote.as_deref(), is_unreadable);
+            Some(Event::StateSeen(seen))
+        }
+    }
+
+    fn looker(
+        &self,
+        asked: &Arc<Notify>,
+        shutdown: &CancellationToken,
+        look: impl Fn() -> Option<Event> + Clone + Send + 'static,
+    ) {
+        let (asked, shutdown, events) = (Arc::clone(asked), shutdown.clone(), self.events.clone());
+        let looking = async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = shutdown.cancelled() => return,
+                    () = asked.notified() => {}
+                }
+                if let Some(event) = blocking(look.clone()).await
+                    && events.send(event).await.is_err()
+                {
+                    return;
+                }
+            }
+        };
+        self.watch_over(looking.instrument(tracing::info_span!("look")));
+    }
+}
+
+/// Has a remote's copy fetched anew where what was read in it cannot be so.
+pub(super) fn suspect(remote: Option<&Remote>, is_damaged: bool) {
+    if let Some(remote) = remote.filter(|_| is_damaged) {
+        remote.suspect();
+    }
+}

@@ -1,0 +1,125 @@
+//! Does what the engine decided: each effect begins here, and its outcome is an event.
+
+use std::sync::{Arc, PoisonError};
+
+use render::ClusterName;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::clock::seconds;
+use super::looking::suspect;
+use super::turn::Hub;
+use crate::hub::blocking::blocking;
+use crate::hub::engine::{Effect, Event, StateCommit, Write};
+use crate::hub::git;
+use crate::hub::keeper::chain;
+use crate::hub::repository::RepositoryError;
+use crate::hub::source::SourceError;
+use crate::limits::{RELEASES_PER_HOUSEKEEPING, WRITE_RETRY};
+use crate::telemetry::elapsed_ms;
+use crate::wire::Envelope;
+
+impl Hub {
+    /// Begins one effect. Nothing here waits.
+    pub(super) fn perform(&self, effect: Effect) {
+        match effect {
+            Effect::LookAtSource => self.look_at_source.notify_one(),
+            Effect::LookAtState => self.look_at_state.notify_one(),
+            Effect::Plan {
+                revision,
+                base,
+                previous,
+                accepted,
+            } => {
+                let (planner, remote) = (Arc::clone(&self.planner), self.remote.clone());
+                self.answer(move || {
+                    let started = Instant::now();
+                    let planned = planner.plan(&revision, base, previous, accepted.as_ref(), seconds());
+                    tracing::debug!(%revision, elapsed_ms = elapsed_ms(started), "Planned revision.");
+                    planned.map_or_else(
+                        |error| {
+                            suspect(remote.as_deref(), is_damage(&error));
+                            Event::PlanFailed {
+                                revision,
+                                message: chain(&error),
+                            }
+                        },
+                        |planned| Event::Planned(Box::new(planned)),
+                    )
+                });
+            }
+            Effect::Write(write) => self.write(write),
+            Effect::Dispatch(cluster) => self.tell(&cluster),
+            Effect::Disconnect(cluster) => self.dispatch.forget(&cluster),
+            Effect::Register => {
+                let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+                if let Some(fleet) = &state.fleet {
+                    self.registry.replace(fleet);
+                    self.clusters.replace(fleet);
+                }
+            }
+        }
+    }
+
+    /// Writes here, and where the refs are a remote's, pushes before it counts.
+    fn write(&self, write: Write) {
+        let keeper = Arc::clone(&self.keeper);
+        let write = move || keeper.write(write, seconds());
+        let Some(remote) = self.remote.clone().filter(|remote| remote.holds_state()) else {
+            return self.answer(write);
+        };
+        let (source, events) = (Arc::clone(&self.source), self.events.clone());
+        self.watch_over(async move {
+            let event = remote.write(&source, &events, write).await;
+            let _sent = events.send(event).await;
+        });
+    }
+
+    /// Has a cluster told what it should have.
+    fn tell(&self, cluster: &ClusterName) {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let sign = |bytes: &[u8]| self.key.sign(bytes).to_vec();
+        let envelope = state.envelope(cluster).map(|envelope| Envelope {
+            lineage_grant: state.lineage_grant(cluster, sign),
+            ..envelope
+        });
+        self.dispatch.set(cluster, envelope);
+    }
+
+    /// Does blocking work whose outcome is an event.
+    fn answer(&self, work: impl FnOnce() -> Event + Send + 'static) {
+        let events = self.events.clone();
+        self.watch_over(async move {
+            let event = blocking(work).await;
+            if matches!(event, Event::WriteRefused) {
+                // Whoever moved the ref, or filled the disk, is given a moment.
+                tokio::time::sleep(WRITE_RETRY).await;
+            }
+            // The engine is gone only when the hub is ending.
+            let _sent = events.send(event).await;
+        });
+    }
+
+    /// Packs what commits left, once in a while. A copy of a remote is packed between two fetches.
+    pub(super) fn housekeep_after(&self, released: &StateCommit) {
+        if self.remote.as_ref().is_some_and(|remote| remote.holds_state()) {
+            return;
+        }
+        let sequence = released.published.record.as_ref().and_then(|record| record.sequence);
+        if sequence.is_none_or(|sequence| sequence % RELEASES_PER_HOUSEKEEPING != 0) {
+            return;
+        }
+        let path = self.keeper.path().to_owned();
+        let pack = async move {
+            if let Err(error) = git::housekeep(&path).await {
+                tracing::warn!(error = chain(&error), "Could not pack the state repository.");
+            }
+        };
+        self.tasks.spawn(pack.instrument(tracing::info_span!("housekeep")));
+    }
+}
+
+/// Whether a source was there and could not be read; of one that is only too large, a new copy would say the same.
+fn is_damage(error: &SourceError) -> bool {
+    matches!(error, SourceError::Unreadable(cause) if !matches!(cause, RepositoryError::TooMuch { .. }))
+}

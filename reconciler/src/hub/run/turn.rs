@@ -1,0 +1,142 @@
+//! The loop: an event is heard, the engine steps, its effects are performed.
+
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+use tunnel::SecretKey;
+
+use super::SharedState;
+use super::clock::{seconds, until};
+use crate::hub::clusters::Clusters;
+use crate::hub::dispatch::Dispatch;
+use crate::hub::engine::{Event, next_time, step};
+use crate::hub::keeper::Keeper;
+use crate::hub::objects::Objects;
+use crate::hub::options::{HubError, HubOptions, OnRewrite};
+use crate::hub::planner::Planner;
+use crate::hub::registry::Registry;
+use crate::hub::remote::Remote;
+use crate::hub::source::{Look, Source};
+
+/// What the loop works with.
+pub(super) struct Hub {
+    pub(super) state: SharedState,
+    pub(super) source: Arc<Source>,
+    pub(super) remote: Option<Arc<Remote>>,
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) planner: Arc<Planner>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) clusters: Clusters,
+    pub(super) dispatch: Arc<Dispatch>,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) tasks: TaskTracker,
+    pub(super) on_rewrite: OnRewrite,
+    /// Cancelled when a task panicked whose answer the engine waits for.
+    pub(super) panicked: CancellationToken,
+    pub(super) look_at_source: Arc<Notify>,
+    pub(super) look_at_state: Arc<Notify>,
+    /// Somebody asks for a look at both, and at the remote.
+    pub(super) look_now: Arc<Notify>,
+    pub(super) look_at_objects: Arc<Notify>,
+    pub(super) key: Arc<SecretKey>,
+}
+
+impl Hub {
+    /// Hears events, and does what follows from them, until shutdown.
+    pub(super) async fn run(
+        &self,
+        mut heard: mpsc::Receiver<Event>,
+        options: &HubOptions,
+        shutdown: CancellationToken,
+    ) -> Result<(), HubError> {
+        let mut looks = self.watch_source(options, &shutdown);
+        let mut state_looks = self.watch_state(options, &shutdown);
+        self.start_looking(&shutdown);
+        self.keep_objects(options, &shutdown);
+        let grace = tokio::time::sleep(options.recovery_grace);
+        let mut grace = std::pin::pin!(grace);
+        let mut in_grace = true;
+        self.look_at_state.notify_one();
+        loop {
+            let due = next_time(&self.state.read().unwrap_or_else(PoisonError::into_inner));
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                () = self.panicked.cancelled() => return Err(HubError::Ended { part: "a task of the hub" }),
+                event = heard.recv() => match event {
+                    Some(event) => self.hear(event),
+                    None => break,
+                },
+                changed = looks.changed() => match changed {
+                    Ok(()) => {
+                        self.look_at_source.notify_one();
+                        if options.state.is_none() {
+                            self.look_at_state.notify_one();
+                        }
+                    }
+                    Err(_) => break,
+                },
+                changed = next_look(state_looks.as_mut()) => match changed {
+                    Ok(()) => self.look_at_state.notify_one(),
+                    Err(_) => break,
+                },
+                () = self.look_now.notified() => self.look_everywhere(),
+                () = &mut grace, if in_grace => {
+                    in_grace = false;
+                    self.hear(Event::GraceOver);
+                }
+                () = until(due) => self.hear(Event::TimeCame),
+            }
+        }
+        self.clusters.stop().await;
+        self.tasks.close();
+        Ok(())
+    }
+
+    fn hear(&self, event: Event) {
+        if let Event::ReleasedWritten(commit) = &event {
+            self.housekeep_after(commit);
+        }
+        let effects = {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            step(&mut state, event, seconds())
+        };
+        for effect in effects {
+            self.perform(effect);
+        }
+        self.look_at_objects.notify_one();
+    }
+
+    fn keep_objects(&self, options: &HubOptions, shutdown: &CancellationToken) {
+        let objects = Objects {
+            state: Arc::clone(&self.state),
+            keeper: Arc::clone(&self.keeper),
+            events: self.events.clone(),
+            cluster: options.objects.clone(),
+            look: Arc::clone(&self.look_at_objects),
+        };
+        let keeping = objects.run(shutdown.clone());
+        self.watch_over(keeping.instrument(tracing::info_span!("objects")));
+    }
+
+    /// Runs a task whose panic ends the hub: the engine would wait for its answer for ever.
+    pub(super) fn watch_over(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let (running, panicked) = (tokio::spawn(work), self.panicked.clone());
+        self.tasks.spawn(async move {
+            if running.await.is_err_and(|ended| ended.is_panic()) {
+                panicked.cancel();
+            }
+        });
+    }
+}
+
+/// The next look that a watch of the state repository asks for; never, where it is the source's own.
+async fn next_look(looks: Option<&mut watch::Receiver<Look>>) -> Result<(), watch::error::RecvError> {
+    match looks {
+        Some(looks) => looks.changed().await,
+        None => std::future::pending().await,
+    }
+}
