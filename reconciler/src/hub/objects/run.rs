@@ -7,16 +7,16 @@ use std::sync::{Arc, PoisonError};
 
 use kube::Client;
 use render::model::RenderMode;
-use render::published::{Placement, Variant};
-use render::{Digest, Fleet, ObjectKey, Revision, UnitKey, layout};
+use render::{Fleet, Revision};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::content::{self, Contents, Place};
-use super::desired::{Desired, Release, desired};
+use super::condition::{condition, idle, trouble, verdict};
+use super::desired::{Desired, Release};
 use super::kind::Id;
 use super::mirror::{Mirror, MirrorError};
+use super::plan::{Plan, plan};
 use super::status::{Told, statuses};
 use crate::apply::{ApiServer, Backoff, ClientError};
 use crate::fault::line;
@@ -25,14 +25,8 @@ use crate::hub::blocking::blocking;
 use crate::hub::engine::{Condition, Event, State, StateCommit};
 use crate::hub::keeper::Keeper;
 use crate::hub::observe::Observation;
-use crate::limits::{
-    APPLY_RETRY_FIRST, APPLY_RETRY_MAX, OBJECTS_NAMED_MAX, OBJECTS_REST, OBJECTS_SILENCE, RESULT_MESSAGE_CHARS_MAX,
-    RESYNC,
-};
+use crate::limits::{APPLY_RETRY_FIRST, APPLY_RETRY_MAX, OBJECTS_REST, OBJECTS_SILENCE, RESYNC};
 use crate::telemetry::elapsed_ms;
-
-/// Type of the fleet's condition about its objects.
-const KIND: &str = "ObjectsWritten";
 
 /// A round is followed by a pause of at least this many times its own length.
 const REST_FACTOR: u32 = 4;
@@ -80,21 +74,9 @@ struct Memory {
     retry: Option<Instant>,
 }
 
-/// What should be there, with the contents it was made from.
-#[derive(Default)]
-struct Plan {
-    desired: Desired,
-    /// By what they are made from, so that clusters share them and a later plan takes them over.
-    shelf: BTreeMap<ShelfKey, Arc<Contents>>,
-    pairs: BTreeMap<(UnitKey, String), Arc<Contents>>,
-}
-
-/// Digest of the variant, its folder, and the replicas put in.
-type ShelfKey = (Digest, String, BTreeMap<ObjectKey, u64>);
-
 /// A round that came to nothing.
 #[derive(Debug, thiserror::Error)]
-enum RoundError {
+pub(super) enum RoundError {
     #[error("failed to reach the hub cluster")]
     Client(#[source] ClientError),
     #[error(transparent)]
@@ -181,36 +163,19 @@ impl Objects {
         self.plan(memory, &fleet, &released).await;
         let plan = Arc::clone(memory.plan.get_or_insert_default());
         let begun = Instant::now();
-        let is_old = |listed: Instant| listed + RESYNC <= begun;
-        if memory.mirror.is_none()
-            || memory.listed.is_none_or(is_old)
-            || memory.retry.is_some_and(|retry| retry <= begun)
-        {
-            let client = client(cluster).await.map_err(RoundError::Client)?;
-            let mirror = Mirror::list(client, &plan.desired, &release).await;
-            memory.mirror = Some(mirror.map_err(RoundError::Mirror)?);
-            memory.listed = Some(begun);
-            memory.written = false;
-        }
-        let Some(mirror) = memory.mirror.as_mut() else {
-            return Ok(Round {
-                condition: None,
-                again: Some(begun),
-            });
+        let kept = memory.mirror.take().filter(|_| !memory.is_list_due(begun));
+        let mut mirror = match kept {
+            Some(mirror) => mirror,
+            None => {
+                (memory.listed, memory.written) = (Some(begun), false);
+                let client = client(cluster).await.map_err(RoundError::Client)?;
+                let listed = Mirror::list(client, &plan.desired, &release).await;
+                listed.map_err(RoundError::Mirror)?
+            }
         };
         if !memory.written {
-            let written = mirror
-                .write(&plan.desired, &release)
-                .await
-                .map_err(RoundError::Mirror)?;
-            let removed = mirror
-                .remove(&plan.desired, &release)
-                .await
-                .map_err(RoundError::Mirror)?;
-            if written + removed > 0 {
-                let (revision, elapsed_ms) = (&released.commit, elapsed_ms(begun));
-                tracing::info!(%revision, written, removed, elapsed_ms, "Wrote objects to the hub cluster.");
-            }
+            let written = write(&mut mirror, &plan.desired, &release, &released.commit).await;
+            written.map_err(RoundError::Mirror)?;
         }
         memory.written = true;
         let told = tell(state, Arc::clone(&plan)).await;
@@ -224,8 +189,10 @@ impl Objects {
             unheard.then_some(started + OBJECTS_SILENCE),
             memory.listed.map(|listed| listed + RESYNC),
         ];
+        let condition = Some(verdict(&mirror, &plan.desired, &release));
+        memory.mirror = Some(mirror);
         Ok(Round {
-            condition: Some(verdict(mirror, &plan.desired, &release)),
+            condition,
             again: next.into_iter().flatten().min(),
         })
     }
@@ -255,6 +222,30 @@ impl Objects {
     }
 }
 
+impl Memory {
+    /// Whether the hub cluster is to be listed anew: once in a while, and when something is tried again.
+    fn is_list_due(&self, now: Instant) -> bool {
+        self.listed.is_none_or(|listed| listed + RESYNC <= now) || self.retry.is_some_and(|retry| retry <= now)
+    }
+}
+
+/// Makes a hub cluster say what is desired.
+async fn write(
+    mirror: &mut Mirror,
+    desired: &Desired,
+    release: &Release,
+    revision: &Revision,
+) -> Result<(), MirrorError> {
+    let begun = Instant::now();
+    let written = mirror.write(desired, release).await?;
+    let removed = mirror.remove(desired, release).await?;
+    if written + removed > 0 {
+        let elapsed_ms = elapsed_ms(begun);
+        tracing::info!(%revision, written, removed, elapsed_ms, "Wrote objects to the hub cluster.");
+    }
+    Ok(())
+}
+
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -279,43 +270,6 @@ fn due(state: &State) -> Option<(Arc<Fleet>, StateCommit, Release)> {
     (!state.is_recovering()).then_some((fleet, released, release))
 }
 
-fn plan(keeper: &Keeper, fleet: &Fleet, released: &StateCommit, before: Option<&Plan>) -> Plan {
-    let mut shelf: BTreeMap<ShelfKey, Arc<Contents>> = BTreeMap::new();
-    let mut pairs = BTreeMap::new();
-    // Units share contents over their clusters, so that pairs are named afterwards.
-    let mut find = |unit: &UnitKey, placement: &Placement, variant: &Variant| {
-        let folder = layout::unit_folder(unit, &placement.variant);
-        let key = (variant.digest, folder.clone(), placement.replicas.clone());
-        let known = shelf.get(&key).or_else(|| before?.shelf.get(&key)).cloned();
-        if let Some(known) = known {
-            shelf.insert(key, Arc::clone(&known));
-            return Ok(known);
-        }
-        let description = keeper.content(&released.commit, &variant.digest);
-        let description = description.map_err(|error| line(&error))?;
-        let place = Place {
-            digest: &variant.digest,
-            folder: &folder,
-        };
-        let contents = Arc::new(content::contents(&description, &placement.replicas, place));
-        shelf.insert(key, Arc::clone(&contents));
-        Ok(contents)
-    };
-    let desired = desired(fleet, &released.published, &mut find);
-    for (key, unit) in &released.published.units {
-        for cluster in unit.clusters.keys() {
-            let Some((placement, variant)) = unit.entry(cluster) else {
-                continue;
-            };
-            let folder = layout::unit_folder(key, &placement.variant);
-            if let Some(contents) = shelf.get(&(variant.digest, folder, placement.replicas.clone())) {
-                pairs.insert((key.clone(), cluster.to_string()), Arc::clone(contents));
-            }
-        }
-    }
-    Plan { desired, shelf, pairs }
-}
-
 async fn tell(state: State, plan: Arc<Plan>) -> BTreeMap<Id, Told> {
     blocking(move || statuses(&Observation::new(&state), &plan.pairs)).await
 }
@@ -323,105 +277,4 @@ async fn tell(state: State, plan: Arc<Plan>) -> BTreeMap<Id, Told> {
 fn now() -> String {
     let now = jiff::Timestamp::now().as_second();
     jiff::Timestamp::from_second(now).unwrap_or_default().to_string()
-}
-
-fn condition(status: &'static str, reason: &'static str, message: String) -> Condition {
-    Condition {
-        kind: KIND,
-        status,
-        reason,
-        message,
-    }
-}
-
-/// The condition of a fleet whose objects are not written.
-fn idle(mode: Option<RenderMode>, has_cluster: bool) -> Option<Condition> {
-    match (mode, has_cluster) {
-        (Some(RenderMode::Objects), false) => Some(condition(
-            "False",
-            "NoHubCluster",
-            "spec.render.mode of fleet.yaml is objects, and the hub knows no hub cluster; start it with --objects-kubeconfig or --objects-in-cluster".to_owned(),
-        )),
-        (Some(RenderMode::Commits), true) => Some(condition(
-            "True",
-            "ModeCommits",
-            "spec.render.mode of fleet.yaml is commits: nothing is written to the hub cluster, and what was written before stays".to_owned(),
-        )),
-        _ => None,
-    }
-}
-
-fn trouble(error: &RoundError) -> Condition {
-    let reason = match error {
-        RoundError::Mirror(MirrorError::NotServed { .. }) => "KindsNotServed",
-        RoundError::Mirror(_) | RoundError::Client(_) => "HubClusterUnreachable",
-    };
-    condition("False", reason, line(error))
-}
-
-/// How far it has come.
-fn verdict(mirror: &Mirror, desired: &Desired, release: &Release) -> Condition {
-    if !mirror.foreign.is_empty() {
-        let words = "objects of the hub cluster have names that are needed, and are not ours";
-        return condition("False", "ForeignObjects", named(words, &mirror.foreign));
-    }
-    if !mirror.refused.is_empty() {
-        let words = "objects were refused by the hub cluster";
-        return condition("False", "ObjectsRefused", named(words, &mirror.refused));
-    }
-    if let Some(first) = desired.unreadable.first() {
-        let message = format!(
-            "{} contents could not be read, such as {first}",
-            desired.unreadable.len()
-        );
-        return condition("Unknown", "ContentUnreadable", message);
-    }
-    let mut message = format!(
-        "{} objects of the hub cluster say what sequence {} says",
-        mirror.len() - mirror.kept.len(),
-        release.sequence
-    );
-    if !mirror.kept.is_empty() {
-        message = format!(
-            "{message}; {}",
-            named("others stay, since a proof is missing", &mirror.kept)
-        );
-    }
-    condition("True", "Written", message)
-}
-
-fn named(words: &str, objects: &BTreeMap<Id, String>) -> String {
-    let first = objects.iter().take(OBJECTS_NAMED_MAX);
-    let short = |reason: &str| reason.chars().take(RESULT_MESSAGE_CHARS_MAX).collect::<String>();
-    let first: Vec<_> = first.map(|(id, reason)| format!("{id}: {}", short(reason))).collect();
-    format!("{} {words}: {}", objects.len(), first.join("; "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(mode: Option<RenderMode>, has_cluster: bool, expected: Option<(&str, &str)>) {
-        let found = idle(mode, has_cluster);
-        assert_eq!(found.map(|found| (found.status, found.reason)), expected);
-    }
-
-    #[test]
-    fn only_a_mode_that_lacks_its_hub_cluster_is_something_to_mend() {
-        check(None, true, None);
-        check(Some(RenderMode::Commits), false, None);
-        check(Some(RenderMode::Commits), true, Some(("True", "ModeCommits")));
-        check(Some(RenderMode::Objects), false, Some(("False", "NoHubCluster")));
-    }
-
-    #[test]
-    fn a_message_names_a_few_and_counts_all() {
-        let objects = (0..9).map(|number| (Id::namespace(format!("n{number}")), "why".to_owned()));
-        let message = named("objects", &objects.collect());
-        assert_eq!(
-            message,
-            "9 objects: Namespace n0: why; Namespace n1: why; Namespace n2: why"
-        );
-    }
 }

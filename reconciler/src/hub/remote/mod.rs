@@ -16,6 +16,7 @@ mod answers;
 mod copy;
 mod failure;
 mod follow;
+mod kind;
 mod login;
 mod refs;
 mod remote_copy;
@@ -23,7 +24,8 @@ mod transport;
 
 pub use address::{AddressError, RemoteUrl, RepositoryAddress};
 pub use copy::CopyError;
-pub use failure::{Failure, FailureKind};
+pub use failure::Failure;
+pub use kind::FailureKind;
 pub use login::{Login, LoginError};
 pub use remote_copy::{Remote, RemoteOptions};
 
