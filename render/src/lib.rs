@@ -6,7 +6,8 @@
 //!
 //! The rooms in reading order: [`load`] → [`schedule`] → [`localize`] → [`describe`] → [`plan`], which
 //! composes them, and [`release`], which says who is told what next. [`layout`] is the form of a plan as
-//! files of a commit. [`explain`] says why, for people.
+//! files of a commit. [`explain`] says why, for people, and [`verify`] whether
+//! such files are what their revisions make.
 #![warn(missing_docs)]
 
 pub mod describe;
@@ -33,6 +34,7 @@ pub mod selector;
 pub mod suspend;
 pub mod time;
 pub mod tree;
+pub mod verify;
 pub mod yaml;
 
 pub use digest::Digest;

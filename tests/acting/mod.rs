@@ -9,6 +9,7 @@ mod add;
 mod commits;
 mod reconcile;
 mod suspend;
+mod verify;
 
 use std::time::Duration;
 

@@ -35,6 +35,7 @@ fn a_broken_file_beside_good_ones_holds_its_unit_alone() {
     );
     fleet.until_text(&pool::NAMES, GREETING, "hi");
     fleet.until_text(&pool::NAMES, FAREWELL, "so long");
+    assert_verified(&fleet.repository);
 }
 
 #[test]
@@ -131,10 +132,12 @@ fn a_patch_that_does_not_fit_holds_its_own_cluster_alone() {
     assert_eq!(errors.len(), 1, "{plan:#}");
     assert_eq!(errors[0]["cluster"], "colombo", "{plan:#}");
     assert_eq!(errors[0]["file"], "localizations/colombo.yaml", "{plan:#}");
+    assert_verified(&fleet.repository);
     fleet.push(
         "Mend it",
         &[("localizations/colombo.yaml", &localization("colombo", fits))],
     );
     fleet.until_text(&["colombo"], GREETING, "hola");
     fleet.until_text(&["colombo"], FAREWELL, "so long");
+    assert_verified(&fleet.repository);
 }

@@ -86,4 +86,5 @@ fn a_revert_brings_the_old_content_back() {
         brief,
         "a revert is one more decision"
     );
+    assert_verified(&fleet.repository);
 }

@@ -313,6 +313,14 @@ pub(super) fn plan_json(repository: &Repository) -> Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
+/// Every byte that is released is what its source revisions render.
+#[track_caller]
+pub(super) fn assert_verified(repository: &Repository) {
+    let bare = repository.bare().display().to_string();
+    let verified = Flotilla::run(&["verify", "--repository", &bare]).expect_ok();
+    assert!(verified.starts_with("OK "), "{verified}");
+}
+
 /// The reasons of a plan's findings.
 pub(super) fn reasons(plan: &Value) -> Vec<String> {
     let findings = plan["findings"].as_array().expect("a plan has findings");

@@ -71,6 +71,7 @@ fn what_is_suspended_keeps_its_revision_over_a_restart_until_it_is_resumed() {
             "{cluster} keeps the older one"
         );
     }
+    assert_verified(&fleet.repository);
     let status = Flotilla::run(&["status", "--server", &fleet.api()]);
     assert!(status.stdout.contains("Suspended"), "{status:?}");
     assert!(
@@ -112,6 +113,7 @@ fn what_is_suspended_keeps_its_revision_over_a_restart_until_it_is_resumed() {
         );
     }
     until_suspended(&fleet, None);
+    assert_verified(&fleet.repository);
 }
 
 #[test]

@@ -77,6 +77,7 @@ fn one_push_brings_a_definition_its_object_and_divided_replicas_that_become_read
     until_ready(&fleet, [1, 2, 4]);
     fleet.push("Hire", &[("feeds/harbour/crew.yaml", &crew("12"))]);
     until_ready(&fleet, [2, 4, 6]);
+    assert_verified(&fleet.repository);
 }
 
 #[track_caller]

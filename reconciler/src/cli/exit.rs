@@ -12,12 +12,16 @@ pub(super) const UNAVAILABLE: u8 = 69;
 #[cfg(feature = "hub")]
 pub(super) const PLAN_ERROR: u8 = 2;
 
+/// What `verify` says where nothing is known to differ and not all could be compared.
+#[cfg(feature = "hub")]
+pub(super) const VERIFY_UNDECIDED: u8 = 2;
+
 /// For the `--help` of the whole.
 pub(super) const HELP: &str = "\
 Exit codes:
   0   done; of plan: nothing changes; of status: all is ready
-  1   failed or not found; of plan: something changes; of status: something is not ready
-  2   of plan: an error, or an Error finding
+  1   failed or not found; of plan: something changes; of status: something is not ready; of verify: something differs
+  2   of plan: an error, or an Error finding; of verify: it could not be decided
   64  wrong usage or configuration
   69  no hub answers, or what answers is no hub";
 
@@ -33,6 +37,11 @@ Exit codes: 0 all is ready, 1 something is not ready, 64 wrong usage, 69 no hub 
 #[cfg(feature = "hub")]
 pub(super) const HELP_PLAN: &str = "\
 Exit codes: 0 nothing changes, 1 something changes, 2 an error or an Error finding, 64 wrong usage";
+
+/// For the `--help` of `verify`.
+#[cfg(feature = "hub")]
+pub(super) const HELP_VERIFY: &str = "\
+Exit codes: 0 every byte is the same, 1 something differs, 2 it could not be decided, 64 wrong usage";
 
 /// Wrong usage.
 pub(super) fn usage() -> ExitCode {

@@ -42,6 +42,8 @@ mod sibling;
 mod status;
 #[cfg(feature = "hub")]
 mod suspend;
+#[cfg(feature = "hub")]
+mod verify;
 
 use std::process::ExitCode;
 
@@ -102,6 +104,9 @@ enum Command {
     /// Ask the hub to look at its repositories now, and wait for what becomes of it.
     #[cfg(feature = "hub")]
     Reconcile(reconcile::Reconcile),
+    /// Render again what released says, from its source revisions, and compare every byte.
+    #[cfg(feature = "hub")]
+    Verify(verify::Verify),
     /// Write a kubeconfig with which kubectl looks at the hub.
     Kubeconfig(kubeconfig::KubeconfigOptions),
     /// Print the kinds of a fleet repository as CustomResourceDefinitions.
@@ -164,6 +169,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::AcceptRewrite(accept) => accept::run(&accept),
         #[cfg(feature = "hub")]
         Command::Reconcile(reconcile) => reconcile::run(&reconcile),
+        #[cfg(feature = "hub")]
+        Command::Verify(verify) => Ok(verify::run(&verify)),
         Command::Kubeconfig(options) => kubeconfig::run(&options),
         Command::Crds(options) => Ok(crds::run(&options)),
         Command::Completion(options) => Ok(completion::run(&options, Arguments::command())),

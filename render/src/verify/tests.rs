@@ -1,0 +1,274 @@
+//! Small fleets whose commits are as they were decided, and then are not.
+
+use serde_json::json;
+
+use super::*;
+use crate::fixture;
+use crate::model::{Cluster, Dividing, Scheduling, SuspendedClusters, Suspension, Taint, TaintEffect};
+use crate::plan::{Memo, Reports, Snapshot, plan};
+use crate::published::{Cause, RENDER_VERSION, ReleaseRecord};
+use crate::release::{Observed, advance, release};
+use crate::{Fleet, Revision};
+
+fn revision(digit: char) -> Revision {
+    Revision::parse(digit.to_string().repeat(40)).expect("forty hex digits")
+}
+
+/// A unit of one ConfigMap and one Deployment.
+fn fleet(text: &str, scheduling: Scheduling, clusters: Vec<Cluster>) -> Fleet {
+    with_replicas(5, text, scheduling, clusters)
+}
+
+fn with_replicas(replicas: u32, text: &str, scheduling: Scheduling, clusters: Vec<Cluster>) -> Fleet {
+    let subscription = fixture::subscription(scheduling, vec![fixture::subscriber(&[], None)]);
+    let base = fixture::base([
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "x"},
+            "data": {"text": text}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "x"},
+            "spec": {"replicas": replicas}}),
+    ]);
+    fixture::fleet(clusters, subscription, base)
+}
+
+fn clusters(names: &[&str]) -> Vec<Cluster> {
+    names.iter().map(|name| fixture::cluster(name, &[])).collect()
+}
+
+/// Revisions with what they say, oldest first, and what was released in the end.
+struct History {
+    fleets: Vec<(Revision, Arc<Fleet>)>,
+    released: Published,
+    contents: BTreeMap<crate::Digest, Arc<Description>>,
+}
+
+impl History {
+    fn of(fleets: Vec<Fleet>) -> Self {
+        let digits = ['1', '2', '3'];
+        let fleets = fleets.into_iter().zip(digits);
+        let fleets: Vec<_> = fleets
+            .map(|(fleet, digit)| (revision(digit), Arc::new(fleet)))
+            .collect();
+        let mut rendered = Published::default();
+        let mut released = Published::default();
+        let mut contents = BTreeMap::new();
+        for (revision, fleet) in &fleets {
+            let plan = planned(revision, fleet, &rendered);
+            contents.extend(plan.contents);
+            rendered.units = plan.units;
+            let due = release(&rendered, &released, fleet.suspensions(), &Observed::default(), 0);
+            released = advance(&rendered, &released, due);
+            released.record = Some(ReleaseRecord {
+                cause: Cause::SourceCommit,
+                source: revision.clone(),
+                sequence: Some(1),
+                rendered: None,
+                render_version: RENDER_VERSION,
+            });
+        }
+        Self {
+            fleets,
+            released,
+            contents,
+        }
+    }
+
+    /// The files of the commit.
+    fn files(&self) -> BTreeMap<String, String> {
+        let mut files: BTreeMap<_, _> = self.released.record.iter().map(layout::release_file).collect();
+        for (unit, placement) in &self.released.units {
+            files.extend([layout::placement_file(unit, placement)]);
+            for (name, variant) in &placement.variants {
+                let folder = layout::unit_folder(unit, name);
+                for (file, bytes) in layout::description_files(&self.contents[&variant.digest]) {
+                    let text = String::from_utf8(bytes).expect("manifests are text");
+                    files.insert(format!("{folder}/{file}"), text);
+                }
+            }
+        }
+        files
+    }
+
+    fn verdict(&self, files: BTreeMap<String, String>) -> Verdict {
+        let said = layout::read(files.iter().map(|(path, text)| (path.as_str(), text.as_bytes())));
+        let mut verification = Verification::new(said.expect("it is readable"));
+        let unsettled = verification.unsettled();
+        for revision in verification.revisions() {
+            match self.fleets.iter().find(|(known, _)| *known == revision) {
+                Some((_, fleet)) => verification.planned(&revision, &planned(&revision, fleet, &unsettled)),
+                None => verification.unknown(&revision, "it is not here"),
+            }
+        }
+        let (revision, fleet) = self.fleets.last().expect("there is a revision");
+        let plan = planned(revision, fleet, verification.expected());
+        verification.decided(revision, &plan, fleet.suspensions());
+        verification.verdict(&SourceTree::from_files(revision.clone(), files))
+    }
+
+    /// Every released file is as it is made again.
+    #[track_caller]
+    fn check_same(&self) {
+        assert_eq!(self.verdict(self.files()), Verdict::default());
+    }
+
+    /// After a change in the text of one file, these are the paths that differ.
+    #[track_caller]
+    fn check_found(&self, path: &str, from: &str, to: &str, expected: &[(&str, &str)]) {
+        let mut files = self.files();
+        let text = files.get_mut(path).expect("the file is there");
+        assert!(text.contains(from), "{from:?} is not in {text}");
+        *text = text.replace(from, to);
+        let differing = self.verdict(files).differing;
+        let differing: Vec<_> = differing
+            .iter()
+            .map(|(path, what)| (path.as_str(), what.as_str()))
+            .collect();
+        assert_eq!(differing, expected);
+    }
+}
+
+fn planned(revision: &Revision, fleet: &Arc<Fleet>, previous: &Published) -> Plan {
+    let snapshot = Snapshot {
+        revision: revision.clone(),
+        fleet: Arc::clone(fleet),
+        reports: Reports::default(),
+        chart_previews: BTreeMap::new(),
+        previous: Arc::new(previous.clone()),
+        now: 0,
+    };
+    plan(&snapshot, &mut Memo::default())
+}
+
+fn suspended(mut fleet: Fleet, cluster: &str, until: Option<i64>) -> Fleet {
+    let suspension = Suspension {
+        name: "held".to_owned(),
+        unit: None,
+        clusters: Some(SuspendedClusters {
+            names: vec![fixture::cluster_name(cluster)],
+            selector: None,
+        }),
+        reason: String::new(),
+        until,
+        file: "policies/held.yaml".into(),
+        line: 1,
+    };
+    fleet.suspensions = vec![Arc::new(suspension)];
+    fleet
+}
+
+fn replicated(text: &str) -> Fleet {
+    fleet(text, Scheduling::Replication, clusters(&["a", "b"]))
+}
+
+const DIVIDING: Scheduling = Scheduling::Dividing(Dividing::Static);
+const MAP: &str = "units/default/web/default/ConfigMap_x_a.yaml";
+const PLACEMENT: &str = "placements/default/web.yaml";
+
+#[test]
+fn what_was_decided_over_several_revisions_is_made_again() {
+    let divided = |text: &str| fleet(text, DIVIDING, clusters(&["a", "b"]));
+    for history in [
+        vec![replicated("1")],
+        vec![replicated("1"), replicated("2"), replicated("2")],
+        vec![replicated("1"), replicated("2"), replicated("1")],
+        vec![divided("1"), divided("2")],
+        vec![replicated("1"), divided("1")],
+        vec![replicated("1"), fleet("1", Scheduling::Replication, clusters(&["a"]))],
+        vec![
+            replicated("1"),
+            fleet("2", Scheduling::Replication, clusters(&["a", "b", "c"])),
+        ],
+    ] {
+        History::of(history).check_same();
+    }
+}
+
+#[test]
+fn an_entry_that_is_held_at_an_older_revision_is_made_again_from_it() {
+    let history = History::of(vec![replicated("1"), suspended(replicated("2"), "b", None)]);
+    let unit = history.released.units.values().next().expect("there is a unit");
+    assert_eq!(unit.variants.len(), 2, "b keeps its older content");
+    history.check_same();
+    let held = unit.variants.keys().find(|name| name.as_str() != "default");
+    let path = format!("units/default/web/{}/ConfigMap_x_a.yaml", held.expect("it is held"));
+    history.check_found(&path, "\"1\"", "\"7\"", &[(&path, "differs")]);
+}
+
+#[test]
+fn whatever_somebody_changed_is_named() {
+    let history = History::of(vec![replicated("1"), replicated("2")]);
+    history.check_found(MAP, "\"2\"", "\"3\"", &[(MAP, "differs")]);
+    history.check_found(PLACEMENT, "every cluster", "nobody", &[(PLACEMENT, "differs")]);
+    let decides = format!("is not what {} decides for a and 1 more", revision('2'));
+    // A content of another revision than it is said to be of.
+    history.check_found(
+        PLACEMENT,
+        &revision('2').to_string(),
+        &revision('1').to_string(),
+        &[(PLACEMENT, "differs"), (PLACEMENT, &decides), (MAP, "differs")],
+    );
+    let decides = format!("is not what {} decides for b and 1 more", revision('2'));
+    let does_not = format!("says of c what {} does not decide", revision('1'));
+    history.check_found(
+        PLACEMENT,
+        "  b:",
+        "  c:",
+        &[(PLACEMENT, &decides), (PLACEMENT, &does_not)],
+    );
+}
+
+#[test]
+fn files_in_no_decision_are_named_and_people_s_own_are_not() {
+    let history = History::of(vec![replicated("1")]);
+    let mut files = history.files();
+    files.insert("README.md".to_owned(), "ours".to_owned());
+    files.insert("units/default/web/default/extra.yaml".to_owned(), "a: b".to_owned());
+    files.remove(MAP);
+    let differing = history.verdict(files).differing;
+    let expected = [
+        (MAP.to_owned(), "is missing".to_owned()),
+        (
+            "units/default/web/default/extra.yaml".to_owned(),
+            "is in no decision".to_owned(),
+        ),
+    ];
+    assert_eq!(differing, BTreeSet::from(expected));
+}
+
+#[test]
+fn what_is_of_a_revision_that_is_gone_is_not_decided() {
+    let mut history = History::of(vec![replicated("1"), replicated("2")]);
+    history.fleets.remove(0);
+    let verdict = history.verdict(history.files());
+    assert_eq!(verdict.differing, BTreeSet::new());
+    assert_eq!(
+        verdict.undecided,
+        BTreeSet::from([(PLACEMENT.to_owned(), "it is not here".to_owned())])
+    );
+}
+
+#[test]
+fn replicas_are_shared_again_with_the_clusters_of_their_revision() {
+    let one = fleet("1", DIVIDING, clusters(&["a", "b"]));
+    let other = suspended(fleet("1", DIVIDING, clusters(&["a"])), "a", Some(1));
+    let history = History::of(vec![one, other]);
+    history.check_same();
+    history.check_found(PLACEMENT, ": 3\n", ": 4\n", &[(PLACEMENT, "differs")]);
+}
+
+#[test]
+fn replicas_that_were_shared_with_a_cluster_kept_in_spite_of_a_taint_are_not_decided() {
+    let mut tainted = clusters(&["a", "b"]);
+    tainted[1].taints.push(Taint {
+        key: "old".to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    });
+    let history = History::of(vec![
+        fleet("1", DIVIDING, clusters(&["a", "b"])),
+        with_replicas(7, "1", DIVIDING, tainted),
+        suspended(fleet("1", DIVIDING, clusters(&["a"])), "a", None),
+    ]);
+    let verdict = history.verdict(history.files());
+    assert_eq!(verdict.differing, BTreeSet::new());
+    assert_eq!(verdict.undecided.len(), 1, "{verdict:?}");
+}
