@@ -124,6 +124,7 @@ fn kubectl_finds_lists_and_describes_every_kind() {
         "placements",
         "descriptions",
         "findings",
+        "suspensions",
     ] {
         assert!(
             kinds.contains(&format!("{kind}.fleet.flotilla.dev")),

@@ -110,6 +110,8 @@ fn kubectl_explains_and_watches_the_hubs_kinds() {
         ("placements.spec", "reasons"),
         ("descriptions", "never what they say"),
         ("findings.spec.hint", "What to do about it"),
+        ("suspensions.spec.until", "When it ends"),
+        ("suspensions.status.holds", "Units on clusters"),
     ] {
         let text = hub.kubectl(&["explain", path]).expect_ok();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

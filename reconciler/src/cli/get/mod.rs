@@ -24,7 +24,8 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 #[command(after_help = exit::HELP_ASKING)]
 pub(super) struct GetOptions {
     /// A kind in any of its names: `subscriptions` (`sub`), `placements` (`place`), `descriptions` (`desc`),
-    /// `managedclusters` (`mcls`, `cluster`), `fleet`, `findings`; several with commas; `all`; or KIND/NAME.
+    /// `managedclusters` (`mcls`, `cluster`), `fleet`, `findings`, `suspensions`; several with commas; `all`; or
+    /// KIND/NAME.
     kind: String,
     /// The name of one object, also as NAMESPACE/NAME; without it all are listed.
     name: Option<String>,

@@ -7,7 +7,8 @@ use anyhow::Context as _;
 use render::describe::Description;
 use render::load::LoadMemo;
 use render::plan::{ClusterDelta, Delta, Memo, ObjectChange, Reports, Share, Snapshot, changes, deltas, plan};
-use render::{ClusterName, Digest, Finding, Published, Revision, UnitKey};
+use render::suspend::Suspensions;
+use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 use serde::Serialize;
 
 use super::PlanArguments;
@@ -41,6 +42,18 @@ pub(super) struct UnitChange {
     pub(super) removed: bool,
     /// Clusters that change alike, together.
     pub(super) groups: Vec<Group>,
+    /// What keeps some of these clusters as they are until it ends.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) held: Vec<Held>,
+}
+
+/// Clusters that a Suspension keeps from a change.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Held {
+    /// File and line, why, and until when.
+    pub(super) by: String,
+    pub(super) clusters: Vec<ClusterName>,
 }
 
 impl UnitChange {
@@ -81,10 +94,11 @@ pub(super) fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
         .with_context(|| format!("failed to find {}", arguments.to))?;
     let mut before = before(arguments, &source)?;
     let planned = planned(&source, &to, std::mem::take(&mut before.published))?;
+    let now = jiff::Timestamp::now().as_second();
     let units = deltas(&planned.previous.units, &planned.plan.units);
     let units = units
         .into_iter()
-        .map(|delta| unit_change(delta, &before.contents, &planned.plan));
+        .map(|delta| unit_change(delta, &before.contents, &planned, now));
     let units = units.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Shown {
         from: before.revision,
@@ -125,6 +139,7 @@ fn before(arguments: &PlanArguments, source: &Source) -> anyhow::Result<Before> 
 }
 
 struct Planned {
+    fleet: Arc<Fleet>,
     previous: Arc<Published>,
     plan: render::Plan,
     findings: Vec<Finding>,
@@ -133,10 +148,10 @@ struct Planned {
 fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow::Result<Planned> {
     let (fleet, mut findings) = load_revision(source, revision, &mut LoadMemo::default())
         .with_context(|| format!("failed to read {revision}"))?;
-    let previous = Arc::new(previous);
+    let (fleet, previous) = (Arc::new(fleet), Arc::new(previous));
     let snapshot = Snapshot {
         revision: revision.clone(),
-        fleet: Arc::new(fleet),
+        fleet: Arc::clone(&fleet),
         reports: Reports::default(),
         chart_previews: BTreeMap::new(),
         previous: Arc::clone(&previous),
@@ -147,14 +162,16 @@ fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow:
     findings.sort();
     findings.dedup();
     Ok(Planned {
+        fleet,
         previous,
         plan,
         findings,
     })
 }
 
-fn unit_change(delta: Delta, old: &Contents, plan: &render::Plan) -> anyhow::Result<UnitChange> {
-    let new = &plan.contents;
+fn unit_change(delta: Delta, old: &Contents, planned: &Planned, now: i64) -> anyhow::Result<UnitChange> {
+    let new = &planned.plan.contents;
+    let held = held(&delta, planned.fleet.suspensions(), now);
     let mut groups: Vec<Group> = Vec::new();
     for ClusterDelta { cluster, from, to } in delta.clusters {
         if let Some(group) = groups.iter_mut().find(|group| group.from == from && group.to == to) {
@@ -171,10 +188,22 @@ fn unit_change(delta: Delta, old: &Contents, plan: &render::Plan) -> anyhow::Res
         });
     }
     Ok(UnitChange {
-        removed: !plan.units.contains_key(&delta.unit),
+        removed: !planned.plan.units.contains_key(&delta.unit),
         unit: delta.unit,
         groups,
+        held,
     })
+}
+
+/// Which of a unit's changes wait for a Suspension to end; `now` is in seconds since 1970.
+fn held(delta: &Delta, suspensions: Suspensions<'_>, now: i64) -> Vec<Held> {
+    let mut held: BTreeMap<String, Vec<ClusterName>> = BTreeMap::new();
+    for ClusterDelta { cluster, .. } in &delta.clusters {
+        if let Some(suspension) = suspensions.of(&delta.unit, cluster, now) {
+            held.entry(suspension.label()).or_default().push(cluster.clone());
+        }
+    }
+    held.into_iter().map(|(by, clusters)| Held { by, clusters }).collect()
 }
 
 /// The content of a share in the plan; one that is held back is where it was before.

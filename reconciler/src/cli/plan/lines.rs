@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use render::ObjectKey;
 use render::plan::{Change, FieldChange, Share};
 
-use super::compare::{Group, UnitChange};
+use super::compare::{Group, Held, UnitChange};
 use super::summary::counted;
 use crate::cli::output::visible;
 
@@ -76,6 +76,20 @@ pub(super) fn lines(unit: &UnitChange) -> Vec<Line> {
             body
         })
         .collect()
+}
+
+/// What keeps clusters of a unit from these changes for a while, in a line each.
+pub(super) fn held(unit: &UnitChange) -> Vec<String> {
+    let all: usize = unit.groups.iter().map(|group| group.clusters.len()).sum();
+    let line = |held: &Held| {
+        let clusters: Vec<&str> = held.clusters.iter().map(|cluster| cluster.as_str()).collect();
+        let place = match clusters.len() == all {
+            true => String::new(),
+            false => format!(" on {}", named(&clusters)),
+        };
+        format!("held{place} by {}", visible(&held.by))
+    };
+    unit.held.iter().map(line).collect()
 }
 
 /// `a, b and 3 more`.

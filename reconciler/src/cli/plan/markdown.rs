@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::compare::{Shown, UnitChange};
 use super::in_sight;
-use super::lines::{Line, Sign, What, lines, losses};
+use super::lines::{Line, Sign, What, held, lines, losses};
 use super::summary::counted;
 
 /// Bytes of the whole: GitHub takes 65,536 characters in a comment, GitLab a million.
@@ -91,6 +91,9 @@ fn fold(unit: &UnitChange) -> String {
         "changes on"
     };
     let mut body = String::new();
+    for line in held(unit) {
+        let _written = writeln!(body, "# {line}");
+    }
     for line in lines(unit) {
         write_line(&mut body, &line);
     }

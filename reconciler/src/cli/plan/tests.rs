@@ -158,6 +158,52 @@ fn a_plan_reads_well_in_every_form() {
 }
 
 #[test]
+fn what_a_suspension_keeps_from_clusters_is_said_at_its_unit() {
+    let clone = Clone::new();
+    for name in ["a", "b"] {
+        clone.write(&format!("clusters/{name}.yaml"), &cluster(name, "prod"));
+    }
+    for name in ["web", "api"] {
+        clone.write(&format!("subscriptions/{name}.yaml"), &subscription(name, "prod"));
+        clone.write(
+            &format!("feeds/{name}/a.yaml"),
+            &object("ConfigMap", name, "data: {x: \"1\"}"),
+        );
+    }
+    clone.commit();
+    for name in ["web", "api"] {
+        clone.write(
+            &format!("feeds/{name}/a.yaml"),
+            &object("ConfigMap", name, "data: {x: \"2\"}"),
+        );
+    }
+    let held = |name: &str, spec: &str| {
+        let text = format!(
+            "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Suspension\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+        );
+        clone.write(&format!("policies/{name}.yaml"), &text);
+    };
+    held(
+        "web",
+        "{subscription: {namespace: shop, name: web}, reason: \"fair\\e[2J\"}",
+    );
+    held("b", "{subscription: {namespace: shop, name: api}, clusters: [b]}");
+    held("over", "{clusterAffinity: {}, until: 2020-01-01T00:00:00Z}");
+    clone.commit();
+    let shown = clone.shown("HEAD~1", "HEAD");
+    let text = text::text(&shown, false);
+    let markdown = markdown::markdown(&shown);
+    for line in ["held by policies/web.yaml:1 (fair", "held on b by policies/b.yaml:1"] {
+        assert!(text.contains(&format!("\n  {line}")), "{line} is not in {text}");
+        assert!(markdown.contains(&format!("\n# {line}")), "{line} is not in {markdown}");
+    }
+    assert!(!text.contains("over.yaml"), "its time is over: {text}");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+    let json = serde_json::to_value(&shown).expect("a plan is JSON");
+    assert_eq!(json["units"][0]["held"][0]["clusters"], json!(["b"]), "{json:#}");
+}
+
+#[test]
 fn a_plan_without_changes_says_so() {
     let shown = story().shown("HEAD~1", "HEAD~1");
     let text = text::text(&shown, false);

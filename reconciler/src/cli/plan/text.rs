@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::compare::Shown;
-use super::lines::{Line, Sign, What, lines, losses};
+use super::lines::{Line, Sign, What, held, lines, losses};
 
 /// How deep the lines of a unit stand, and how much deeper each level.
 const INDENT: [usize; 3] = [2, 6, 10];
@@ -50,6 +50,9 @@ pub(super) fn text(shown: &Shown, colour: bool) -> String {
     }
     for unit in &shown.units {
         let _written = writeln!(text, "\n{}", paint.with("1", &unit.unit.to_string()));
+        for line in held(unit) {
+            let _written = writeln!(text, "  {}", paint.with("36", &line));
+        }
         for line in lines(unit) {
             write_line(&mut text, &line, &paint);
         }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use render::model::{Approval, Cluster, Feed, FleetSpec, Scheduling, Subscriber, Subscription, SyncMode};
+use render::model::{
+    Approval, Cluster, Feed, FleetSpec, Scheduling, Subscriber, Subscription, SuspendedClusters, Suspension, SyncMode,
+};
 use render::published::{Placement, UnitPlacement, Variant};
 use render::selector::LabelSelector;
 use render::{
@@ -59,6 +61,24 @@ impl World {
     /// A push that gives shop/web this content on `placed`, out of `clusters`.
     pub(crate) fn push(&mut self, digit: char, clusters: &[&str], placed: &[&str]) {
         self.push_with(digit, clusters, units(digit, placed), Vec::new());
+    }
+
+    /// What was planned declares a Suspension of a unit on a cluster as well.
+    pub(crate) fn suspend(&mut self, held: &str, on: &str) {
+        let mut fleet = self.state.fleet.as_deref().cloned().expect("it was planned");
+        fleet.suspensions.push(Arc::new(Suspension {
+            name: "held".to_owned(),
+            unit: Some(unit(held)),
+            clusters: Some(SuspendedClusters {
+                names: vec![cluster(on)],
+                selector: None,
+            }),
+            reason: "frozen".to_owned(),
+            until: None,
+            file: "policies/held.yaml".into(),
+            line: 1,
+        }));
+        self.state.fleet = Some(Arc::new(fleet));
     }
 
     /// A push with findings, whose plan keeps these units.

@@ -91,7 +91,7 @@ impl<'a> Observation<'a> {
     }
 
     /// The Suspension that keeps a unit on a cluster as it is, as of the newest event.
-    pub(super) fn suspension(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&'a Suspension> {
+    pub(in crate::hub) fn suspension(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&'a Suspension> {
         let fleet = self.state.fleet.as_ref()?;
         fleet.suspensions().of(unit, cluster, self.state.now)
     }

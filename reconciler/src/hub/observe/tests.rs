@@ -411,24 +411,8 @@ fn revisions_print_with_branch_and_hash() {
 
 /// The settled fleet with a Suspension of shop/web on cluster a.
 fn suspended() -> World {
-    use std::sync::Arc;
-
-    use render::model::{SuspendedClusters, Suspension};
     let mut world = settled();
-    let mut fleet = world.state.fleet.as_deref().cloned().expect("it was planned");
-    fleet.suspensions.push(Arc::new(Suspension {
-        name: "held".to_owned(),
-        unit: Some(unit("shop/web")),
-        clusters: Some(SuspendedClusters {
-            names: vec![cluster("a")],
-            selector: None,
-        }),
-        reason: "frozen".to_owned(),
-        until: None,
-        file: "policies/held.yaml".into(),
-        line: 1,
-    }));
-    world.state.fleet = Some(Arc::new(fleet));
+    world.suspend("shop/web", "a");
     world
 }
 

@@ -89,7 +89,7 @@ fn own(resource: Resource) -> Value {
             DESCRIPTION,
         ),
         Resource::Findings => ("What is wrong in the fleet repository, and where.", FINDING),
-        Resource::Fleets | Resource::ManagedClusters | Resource::Subscriptions => ("", &[][..]),
+        Resource::Fleets | Resource::ManagedClusters | Resource::Subscriptions | Resource::Suspensions => ("", &[][..]),
     };
     json!({
         "type": "object",
@@ -112,9 +112,16 @@ fn status(resource: Resource) -> Value {
         Resource::Placements => PLACEMENT_STATUS,
         Resource::Descriptions => &[("clusters", "integer", "Clusters that get it.")],
         Resource::Findings => &[],
+        Resource::Suspensions => &[
+            ("inForce", "boolean", "Whether it holds now."),
+            ("holds", "integer", "Units on clusters that it keeps as they are."),
+        ],
     };
     let mut status = object("What became of it, as the hub knows it.", fields);
-    if !matches!(resource, Resource::Descriptions | Resource::Findings) {
+    if !matches!(
+        resource,
+        Resource::Descriptions | Resource::Findings | Resource::Suspensions
+    ) {
         status["properties"]["observedGeneration"] = field("integer", "The generation that status is of.");
         status["properties"]["conditions"] = json!({
             "type": "array",

@@ -21,6 +21,8 @@ pub(super) enum Resource {
     Descriptions,
     /// What is wrong in the repository.
     Findings,
+    /// What is held at an older revision.
+    Suspensions,
 }
 
 /// How a kind is called.
@@ -77,13 +79,14 @@ const MESSAGE: Column = wide(text("Message", "Why it is ready or not."));
 
 impl Resource {
     /// All of them.
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Fleets,
         Self::ManagedClusters,
         Self::Subscriptions,
         Self::Placements,
         Self::Descriptions,
         Self::Findings,
+        Self::Suspensions,
     ];
 
     /// The resource that a path names.
@@ -113,6 +116,7 @@ impl Resource {
             Self::Placements => names("placements", "placement", "Placement", &["place"], true),
             Self::Descriptions => names("descriptions", "description", "Description", &["desc"], true),
             Self::Findings => names("findings", "finding", "Finding", &[], false),
+            Self::Suspensions => names("suspensions", "suspension", "Suspension", &[], false),
         }
     }
 
@@ -121,7 +125,7 @@ impl Resource {
         let narrow = || self.columns().iter().take_while(|column| column.priority == 0).count() + 1;
         match self {
             Self::Fleets | Self::Subscriptions | Self::Placements | Self::Descriptions => Some(narrow()),
-            Self::ManagedClusters | Self::Findings => None,
+            Self::ManagedClusters | Self::Findings | Self::Suspensions => None,
         }
     }
 
@@ -134,6 +138,7 @@ impl Resource {
             Self::Placements => PLACEMENT,
             Self::Descriptions => DESCRIPTION,
             Self::Findings => FINDING,
+            Self::Suspensions => SUSPENSION,
         }
     }
 }
@@ -201,4 +206,17 @@ const FINDING: &[Column] = &[
     wide(text("Unit", "The unit that is held.")),
     wide(text("Cluster", "The cluster it is about.")),
     wide(text("Hint", "What to do about it.")),
+];
+
+const SUSPENSION: &[Column] = &[
+    text("In-Force", "Whether it holds now: False once its time is over."),
+    text("Unit", "The unit that it holds; * is every one."),
+    text("Clusters", "Where it holds; * is every cluster."),
+    text("Until", "From when on it holds nothing."),
+    number(
+        "Holds",
+        "Units on clusters that it keeps as they are, each counted once per cluster.",
+    ),
+    wide(text("Place", "File and line.")),
+    wide(text("Reason", "Why, in a person's words.")),
 ];

@@ -216,6 +216,7 @@ async fn every_kind_is_a_table_whose_rows_fit_its_columns() {
     let mut world = Api::settled().world;
     let finding = Finding::error("PatchDoesNotFit", "no such field").unit(&unit("shop/web"));
     world.push_with('2', &["a", "b"], units('2', &["a", "b"]), vec![finding]);
+    world.suspend("shop/web", "a");
     let api = Api::new(world);
     for resource in super::resource::Resource::ALL {
         let plural = resource.names().plural;
@@ -228,6 +229,38 @@ async fn every_kind_is_a_table_whose_rows_fit_its_columns() {
             assert_eq!(row["cells"].as_array().map(Vec::len), Some(columns), "{plural}: {row}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_suspension_says_what_it_holds_and_whether_it_still_does() {
+    let shown = async |ends_now: bool| {
+        let mut world = Api::settled().world;
+        world.suspend("shop/web", "a");
+        if ends_now {
+            let mut fleet = world.state.fleet.as_deref().cloned().expect("it was planned");
+            Arc::make_mut(&mut fleet.suspensions[0]).until = Some(world.state.now);
+            world.state.fleet = Some(Arc::new(fleet));
+        }
+        Api::new(world).list("/suspensions").await["items"][0].clone()
+    };
+    let held = shown(false).await;
+    assert_eq!(
+        held["metadata"]["annotations"],
+        json!({ "fleet.flotilla.dev/declared-in": "policies/held.yaml:1" })
+    );
+    let spec = json!({
+        "subscription": { "namespace": "shop", "name": "web" },
+        "clusters": ["a"],
+        "reason": "frozen",
+    });
+    assert_eq!(held["spec"], spec);
+    assert_eq!(held["status"], json!({ "inForce": true, "holds": 1 }));
+    let over = shown(true).await;
+    assert_eq!(
+        over["status"],
+        json!({ "inForce": false, "holds": 0 }),
+        "its time is over"
+    );
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod finding;
 mod fleet;
 mod placement;
 mod subscription;
+mod suspension;
 
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ pub(super) fn objects(resource: Resource, observation: &Observation<'_>) -> Vec<
         Resource::Placements => placement::objects(observation),
         Resource::Descriptions => description::objects(observation),
         Resource::Findings => finding::objects(observation),
+        Resource::Suspensions => suspension::objects(observation),
     }
 }
 
