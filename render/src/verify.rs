@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::describe::Description;
+use crate::fleet::Fleet;
 use crate::layout::{self, PLACEMENTS_FOLDER, RELEASE_FILE, UNITS_FOLDER};
+use crate::model::Approval;
 use crate::name::{ClusterName, Revision, UnitKey, VariantName};
 use crate::plan::{Plan, deltas};
 use crate::published::{Placement, Published, UnitPlacement, Variant};
-use crate::suspend::Suspensions;
 use crate::tree::{SourceEntry, SourceTree};
 
 /// Who has a content: a unit and a variant of it.
@@ -137,7 +138,11 @@ impl Verification {
 
     /// Compares who has what with a plan of the newest revision, made on [`Self::expected`]. What is suspended
     /// may be older, however long ago the Suspension ended.
-    pub fn decided(&mut self, revision: &Revision, plan: &Plan, suspensions: Suspensions<'_>) {
+    ///
+    /// Where people approve, a Suspension counts before the revision that has it is released: then an older entry
+    /// that is not held by this revision's own Suspensions is undecided.
+    pub fn decided(&mut self, revision: &Revision, plan: &Plan, fleet: &Fleet) {
+        let suspensions = fleet.suspensions();
         for delta in deltas(&self.expected.units, &plan.units) {
             let is_held = |cluster: &ClusterName| suspensions.of(&delta.unit, cluster, i64::MIN).is_some();
             let mut differing = delta
@@ -152,10 +157,15 @@ impl Verification {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            self.verdict.differs(
-                layout::placement_path(&delta.unit),
-                format!("is not what {revision} decides for {first}{more}"),
-            );
+            let path = layout::placement_path(&delta.unit);
+            let what = format!("is not what {revision} decides for {first}{more}");
+            match fleet.spec.approval {
+                Approval::None => self.verdict.differs(path, what),
+                Approval::Required => {
+                    let why = format!("{what}, unless a Suspension held it that was not approved yet");
+                    self.verdict.is_undecided(path, why);
+                }
+            }
         }
     }
 

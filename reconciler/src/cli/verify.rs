@@ -120,7 +120,7 @@ fn again(source: &Source, said: Published, record: &ReleaseRecord) -> Verificati
     }
     let expected = Arc::new(verification.expected().clone());
     match planned(source, &record.source, &expected, &mut memo) {
-        Ok((fleet, plan)) => verification.decided(&record.source, &plan, fleet.suspensions()),
+        Ok((fleet, plan)) => verification.decided(&record.source, &plan, &fleet),
         Err(why) => verification.undecided(&why),
     }
     verification

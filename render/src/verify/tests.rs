@@ -8,7 +8,6 @@ use crate::model::{Cluster, Dividing, Scheduling, SuspendedClusters, Suspension,
 use crate::plan::{Memo, Reports, Snapshot, plan};
 use crate::published::{Cause, RENDER_VERSION, ReleaseRecord};
 use crate::release::{Observed, advance, release};
-use crate::{Fleet, Revision};
 
 fn revision(digit: char) -> Revision {
     Revision::parse(digit.to_string().repeat(40)).expect("forty hex digits")
@@ -100,7 +99,7 @@ impl History {
         }
         let (revision, fleet) = self.fleets.last().expect("there is a revision");
         let plan = planned(revision, fleet, verification.expected());
-        verification.decided(revision, &plan, fleet.suspensions());
+        verification.decided(revision, &plan, fleet);
         verification.verdict(&SourceTree::from_files(revision.clone(), files))
     }
 
@@ -214,6 +213,22 @@ fn whatever_somebody_changed_is_named() {
         "  c:",
         &[(PLACEMENT, &decides), (PLACEMENT, &does_not)],
     );
+}
+
+#[test]
+fn where_people_approve_an_older_entry_may_be_held_by_a_suspension_that_is_not_approved_yet() {
+    let gated = |text: &str| {
+        let mut fleet = replicated(text);
+        fleet.spec.approval = Approval::Required;
+        fleet
+    };
+    let mut history = History::of(vec![gated("1"), suspended(gated("2"), "b", None)]);
+    history.check_same();
+    // What was merged is older than the Suspension that held it.
+    history.fleets[1].1 = Arc::new(gated("2"));
+    let verdict = history.verdict(history.files());
+    assert_eq!(verdict.differing, BTreeSet::new());
+    assert_eq!(verdict.undecided.len(), 1, "{verdict:?}");
 }
 
 #[test]
