@@ -149,7 +149,6 @@ pub(crate) fn localization(name: &str, object: &ObjectKey, steps: Vec<OverrideSt
             name: object.name.clone(),
         },
         steps,
-        digest: Digest::of_bytes(name.as_bytes()),
         file: format!("{name}.yaml").into(),
         line: 1,
     }

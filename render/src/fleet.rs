@@ -1,6 +1,7 @@
 //! What [`crate::load`] finds in a revision: clusters, units with their Bases, overrides.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -53,7 +54,7 @@ pub struct Base {
 }
 
 /// One object as a manifest declares it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ManifestObject {
     /// Which object.
     pub key: ObjectKey,
@@ -95,6 +96,19 @@ impl Base {
     /// A Base without objects.
     pub fn empty() -> Self {
         Self::new(Vec::new())
+    }
+}
+
+/// Without what it says, which may be a Secret.
+impl fmt::Debug for ManifestObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManifestObject")
+            .field("key", &self.key)
+            .field("api_version", &self.api_version)
+            .field("file", &self.file)
+            .field("line", &self.line)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
     }
 }
 

@@ -22,7 +22,7 @@ const FILE_NAME_BYTES_MAX: usize = 200;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// One object with the text that its file gets.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Manifest {
     /// As it will be read from that file.
     pub object: ManifestObject,

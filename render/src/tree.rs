@@ -1,6 +1,7 @@
 //! What a shell hands in: the files of one revision, and what broken ones said before.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::digest::Digest;
@@ -32,12 +33,21 @@ pub enum SourceEntry {
 }
 
 /// A file's content, shared between revisions that have it unchanged.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SourceFile {
     /// Names the content, as Git's blob id does: equal ids, equal bytes.
     pub id: Arc<str>,
     /// The bytes.
     pub bytes: Arc<[u8]>,
+}
+
+/// Without the bytes, which may be a Secret.
+impl fmt::Debug for SourceFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceFile")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SourceFile {

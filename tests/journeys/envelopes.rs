@@ -182,7 +182,6 @@ fn envelope(sequence: u64, digest: Digest) -> Envelope {
         list: list_digest(&units),
         units,
         lineage_grant: None,
-        signature: None,
     }
 }
 

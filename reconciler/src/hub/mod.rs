@@ -6,6 +6,7 @@
 //! that is elsewhere is [`remote`]'s, as a copy on this disk.
 
 mod blocking;
+mod clock;
 mod clusters;
 mod direct;
 mod dispatch;
@@ -30,6 +31,6 @@ pub mod source;
 
 pub use objects::HubCluster;
 pub use options::{HubError, HubOptions, OnRewrite};
-pub use planner::{load_revision, load_tree};
+pub use planner::{load_revision, load_tree, plan_fleet};
 pub use run::{SharedState, run, run_with};
 pub use serve::Listen;

@@ -7,7 +7,7 @@ use render::load::{LoadMemo, is_readable, load_with};
 use render::model::Approval;
 use render::plan::{Memo, Reports, Snapshot, plan};
 use render::tree::SourceEntry;
-use render::{Fleet, Previous, Published, Revision, SourceTree};
+use render::{Finding, Fleet, Plan, Previous, Published, Revision, SourceTree};
 
 use super::engine::Planned;
 use super::publish::SourceCommit;
@@ -51,25 +51,14 @@ impl Planner {
         // A memo that was left in the middle of a panic only costs speed.
         let mut memos = self.memos.lock().unwrap_or_else(PoisonError::into_inner);
         let memos = &mut *memos;
-        let (fleet, mut findings) = load_revision(&self.source, revision, &mut memos.load)?;
+        let (fleet, found) = load_revision(&self.source, revision, &mut memos.load)?;
         let fleet = Arc::new(fleet);
         let gate = self.gate(&mut memos.gates, &fleet, &previous, accepted)?;
         let commits = match gate {
             Approval::Required => self.commits(&previous, revision)?,
             Approval::None => Vec::new(),
         };
-        let snapshot = Snapshot {
-            revision: revision.clone(),
-            fleet: Arc::clone(&fleet),
-            reports: Reports::default(),
-            chart_previews: Default::default(),
-            previous,
-            now,
-        };
-        let plan = plan(&snapshot, &mut memos.plan);
-        findings.extend(plan.findings.iter().cloned());
-        findings.sort();
-        findings.dedup();
+        let (plan, findings) = plan_fleet(&fleet, found, previous, now, &mut memos.plan);
         Ok(Planned {
             fleet,
             plan,
@@ -93,9 +82,7 @@ impl Planner {
         }
         Ok(found)
     }
-}
 
-impl Planner {
     /// The gate is read from the revisions accepted before, so that no commit switches off its own: from the
     /// one that `rendered` was made from, and from the newest that was planned. After a restart nobody knows
     /// the latter, and any first parent since the former may be it. A first run has only itself.
@@ -130,9 +117,7 @@ impl Planner {
         *known = gates;
         Ok(gate)
     }
-}
 
-impl Planner {
     /// The commits that may have been accepted while an earlier process ran: the first parents of `head`
     /// back to the one that `rendered` was made from. One that cannot be read is an error: nothing loosens by
     /// being unreadable.
@@ -166,12 +151,35 @@ fn approval_at(source: &Source, revision: &Revision) -> Result<Approval, SourceE
 /// What a file that declares a Fleet has in it, in YAML and in JSON.
 const KIND: &[u8] = b"Fleet";
 
+/// Plans a fleet on what is published; the findings are those of its load and of its plan, sorted, each once.
+pub fn plan_fleet(
+    fleet: &Arc<Fleet>,
+    mut findings: Vec<Finding>,
+    previous: Arc<Published>,
+    now: i64,
+    memo: &mut Memo,
+) -> (Plan, Vec<Finding>) {
+    let snapshot = Snapshot {
+        revision: fleet.revision.clone(),
+        fleet: Arc::clone(fleet),
+        reports: Reports::default(),
+        chart_previews: BTreeMap::new(),
+        previous,
+        now,
+    };
+    let plan = plan(&snapshot, memo);
+    findings.extend(plan.findings.iter().cloned());
+    findings.sort();
+    findings.dedup();
+    (plan, findings)
+}
+
 /// Loads a revision; files that cannot be read are looked up in the history, and it is loaded again.
 pub fn load_revision(
     source: &Source,
     revision: &Revision,
     memo: &mut LoadMemo,
-) -> Result<(Fleet, Vec<render::Finding>), SourceError> {
+) -> Result<(Fleet, Vec<Finding>), SourceError> {
     load_tree(source, &source.tree(revision)?, memo)
 }
 
@@ -181,7 +189,7 @@ pub fn load_tree(
     source: &Source,
     tree: &SourceTree,
     memo: &mut LoadMemo,
-) -> Result<(Fleet, Vec<render::Finding>), SourceError> {
+) -> Result<(Fleet, Vec<Finding>), SourceError> {
     let loaded = load_with(tree, &Previous::default(), memo);
     if loaded.0.unreadable.is_empty() {
         return Ok(loaded);

@@ -302,7 +302,6 @@ mod tests {
             list: list_digest(&units),
             units,
             lineage_grant: None,
-            signature: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The envelope: all that one cluster is told.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,9 +31,6 @@ pub struct Envelope {
     /// Permission to change over from another lineage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage_grant: Option<LineageGrant>,
-    /// Signature of the list by the hub, for envelopes that do not come through its tunnel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signature: Option<String>,
 }
 
 /// One unit of an envelope.
@@ -97,7 +95,7 @@ pub struct Held {
 }
 
 /// The hub's messages on a deliver stream.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Deliver {
     /// A new envelope; the newest wins.
@@ -167,6 +165,24 @@ impl Envelope {
             list: self.list,
             released: self.released.clone(),
             units: self.units.clone(),
+        }
+    }
+}
+
+/// Without the content, which may hold Secrets.
+impl fmt::Debug for Deliver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Envelope { envelope } => f.debug_struct("Envelope").field("envelope", envelope).finish(),
+            Self::Content { digest, .. } => f
+                .debug_struct("Content")
+                .field("digest", digest)
+                .finish_non_exhaustive(),
+            Self::Missing { digest, message } => f
+                .debug_struct("Missing")
+                .field("digest", digest)
+                .field("message", message)
+                .finish(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod replicas;
 mod trim;
 mod wire;
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ pub struct DescribedObject {
 }
 
 /// What an object says, as it travels and is digested.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", untagged)]
 pub enum Content {
     /// A document in plain text.
@@ -68,7 +69,7 @@ pub enum Content {
 }
 
 /// An override step on an encrypted document, carried along.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CarriedStep {
     /// `JSONPatch`, `MergePatch`, `FieldJSONPatch` or `FieldMergePatch`.
@@ -94,4 +95,24 @@ pub struct Provenance {
     pub by: String,
     /// Its file and line, `path:line`.
     pub at: String,
+}
+
+/// Without what it says, which may be a Secret.
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain { .. } => f.debug_struct("Plain").finish_non_exhaustive(),
+            Self::Encrypted { key, .. } => f.debug_struct("Encrypted").field("key", key).finish_non_exhaustive(),
+        }
+    }
+}
+
+/// Without its value, which may be a Secret's.
+impl fmt::Debug for CarriedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CarriedStep")
+            .field("step_type", &self.step_type)
+            .field("field_path", &self.field_path)
+            .finish_non_exhaustive()
+    }
 }

@@ -70,7 +70,6 @@ impl Judge {
 
 /// One map of a declaration. Each reading method takes a field once; [`Fields::finish`] reports the rest.
 /// A null counts as absent, as it does for Kubernetes.
-#[derive(Debug)]
 pub(super) struct Fields<'a> {
     map: &'a Map<String, Value>,
     path: String,

@@ -1,8 +1,8 @@
 //! Localization and Globalization: what differs from the Base, and where.
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::digest::Digest;
 use crate::model::Cluster;
 use crate::name::ObjectKey;
 use crate::selector::LabelSelector;
@@ -22,8 +22,6 @@ pub struct Override {
     pub feed: OverrideFeed,
     /// In list order.
     pub steps: Vec<OverrideStep>,
-    /// Over kind, namespace, name, priority, feed, scope and steps: equal digests, equal effect.
-    pub digest: Digest,
     /// File and line of the declaration.
     pub file: Arc<str>,
     /// See `file`.
@@ -56,7 +54,7 @@ pub struct OverrideFeed {
 }
 
 /// One step of an override.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct OverrideStep {
     /// `name`, for messages; may be empty.
     pub name: String,
@@ -68,6 +66,17 @@ pub struct OverrideStep {
     pub value: String,
     /// Line of the step, from 1.
     pub line: u32,
+}
+
+/// Without its value, which may be a Secret's.
+impl fmt::Debug for OverrideStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OverrideStep")
+            .field("name", &self.name)
+            .field("step_type", &self.step_type)
+            .field("line", &self.line)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a step's value is meant.

@@ -99,7 +99,6 @@ fn localization(cluster: &str, object: &str, patch: &str) -> Arc<Override> {
         priority: 500,
         feed,
         steps: vec![step],
-        digest: Digest::of_bytes(format!("{cluster}{object}{patch}").as_bytes()),
         file: "localization.yaml".into(),
         line: 1,
     })

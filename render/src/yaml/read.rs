@@ -1,5 +1,6 @@
 //! Splits a text into documents and reads each.
 
+use std::fmt;
 use std::ops::Range;
 
 use granit_parser::{Event, Options, Parser, Span};
@@ -11,7 +12,7 @@ use super::text::small;
 use crate::limits::{DEPTH_MAX, DOCUMENTS_MAX};
 
 /// One document of a file; empty ones are left out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Document {
     /// Line of its first key, from 1.
     pub line: u32,
@@ -23,6 +24,15 @@ pub struct Document {
     pub first_line: u32,
     /// Numbers that may have been meant as text.
     pub notes: Vec<Note>,
+}
+
+/// Without what it says, which may be a Secret.
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document")
+            .field("line", &self.line)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Reads every document of a text: YAML, or JSON values one after the other.

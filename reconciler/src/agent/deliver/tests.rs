@@ -39,7 +39,6 @@ fn envelope(sequence: u64, content: &Description) -> Envelope {
         list: list_digest(&units),
         units,
         lineage_grant: None,
-        signature: None,
     }
 }
 

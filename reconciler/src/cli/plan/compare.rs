@@ -6,16 +6,16 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use render::describe::Description;
 use render::load::LoadMemo;
-use render::plan::{ClusterDelta, Delta, Memo, ObjectChange, Reports, Share, Snapshot, changes, deltas, plan};
+use render::plan::{ClusterDelta, Delta, Memo, ObjectChange, Share, changes, deltas};
 use render::suspend::Suspensions;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 use serde::Serialize;
 
 use super::PlanArguments;
 use super::summary::Summary;
-use crate::hub::load_revision;
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
+use crate::hub::{load_revision, plan_fleet};
 
 /// A plan as it is shown.
 #[derive(Serialize)]
@@ -54,13 +54,6 @@ pub(super) struct Held {
     /// File and line, why, and until when.
     pub(super) by: String,
     pub(super) clusters: Vec<ClusterName>,
-}
-
-impl UnitChange {
-    /// Whether no cluster has it any more.
-    pub(super) fn is_removed(&self) -> bool {
-        self.removed
-    }
 }
 
 /// Clusters that change alike.
@@ -146,21 +139,10 @@ struct Planned {
 }
 
 fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow::Result<Planned> {
-    let (fleet, mut findings) = load_revision(source, revision, &mut LoadMemo::default())
+    let (fleet, found) = load_revision(source, revision, &mut LoadMemo::default())
         .with_context(|| format!("failed to read {revision}"))?;
     let (fleet, previous) = (Arc::new(fleet), Arc::new(previous));
-    let snapshot = Snapshot {
-        revision: revision.clone(),
-        fleet: Arc::clone(&fleet),
-        reports: Reports::default(),
-        chart_previews: BTreeMap::new(),
-        previous: Arc::clone(&previous),
-        now: 0,
-    };
-    let plan = plan(&snapshot, &mut Memo::default());
-    findings.extend(plan.findings.iter().cloned());
-    findings.sort();
-    findings.dedup();
+    let (plan, findings) = plan_fleet(&fleet, found, Arc::clone(&previous), 0, &mut Memo::default());
     Ok(Planned {
         fleet,
         previous,

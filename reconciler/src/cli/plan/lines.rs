@@ -226,7 +226,7 @@ pub(super) fn losses(unit: &UnitChange) -> String {
     objects.dedup();
     let mut parts = Vec::new();
     if !clusters.is_empty() {
-        let all = if unit.is_removed() { "all of it" } else { "the unit" };
+        let all = if unit.removed { "all of it" } else { "the unit" };
         parts.push(format!("{all} from {}", named(&clusters)));
     }
     match objects.as_slice() {

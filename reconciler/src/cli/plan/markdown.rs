@@ -85,7 +85,7 @@ fn write_losses(text: &mut String, shown: &Shown) {
 
 fn fold(unit: &UnitChange) -> String {
     let clusters: usize = unit.groups.iter().map(|group| group.clusters.len()).sum();
-    let what = if unit.is_removed() {
+    let what = if unit.removed {
         "removed from"
     } else {
         "changes on"

@@ -30,7 +30,7 @@ impl Summary {
     pub(super) fn of(units: &[UnitChange], findings: &[Finding]) -> Self {
         let groups = || units.iter().flat_map(|unit| &unit.groups);
         let clusters: BTreeSet<_> = groups().flat_map(|group| &group.clusters).collect();
-        let removed = units.iter().filter(|unit| unit.is_removed()).count();
+        let removed = units.iter().filter(|unit| unit.removed).count();
         let removed_of = |group: &super::compare::Group| {
             let objects = group.objects.iter();
             objects.filter(|object| object.change == Change::Removed).count() * group.clusters.len()

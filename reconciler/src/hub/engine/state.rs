@@ -220,7 +220,6 @@ impl State {
             list: list_digest(&units),
             units,
             lineage_grant: None,
-            signature: None,
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use kube::Client;
 use render::model::RenderMode;
+use render::time::rfc3339;
 use render::{Fleet, Revision};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -22,6 +23,7 @@ use crate::apply::{ApiServer, Backoff, ClientError};
 use crate::fault::line;
 use crate::hub::SharedState;
 use crate::hub::blocking::blocking;
+use crate::hub::clock::seconds;
 use crate::hub::engine::{Condition, Event, State, StateCommit};
 use crate::hub::keeper::Keeper;
 use crate::hub::observe::Observation;
@@ -179,7 +181,7 @@ impl Objects {
         }
         memory.written = true;
         let told = tell(state, Arc::clone(&plan)).await;
-        let (patient, now) = (started.elapsed() < OBJECTS_SILENCE, now());
+        let (patient, now) = (started.elapsed() < OBJECTS_SILENCE, rfc3339(seconds()));
         let more = mirror.tell(&told, patient, &now).await.map_err(RoundError::Mirror)?;
         let all_read = plan.desired.unreadable.is_empty();
         memory.lacking = !(mirror.refused.is_empty() && mirror.foreign.is_empty() && all_read);
@@ -272,9 +274,4 @@ fn due(state: &State) -> Option<(Arc<Fleet>, StateCommit, Release)> {
 
 async fn tell(state: State, plan: Arc<Plan>) -> BTreeMap<Id, Told> {
     blocking(move || statuses(&Observation::new(&state), &plan.pairs)).await
-}
-
-fn now() -> String {
-    let now = jiff::Timestamp::now().as_second();
-    jiff::Timestamp::from_second(now).unwrap_or_default().to_string()
 }

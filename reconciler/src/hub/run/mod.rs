@@ -2,11 +2,9 @@
 //!
 //! In: [`HubOptions`](super::HubOptions). Out: what [`engine`](super::engine) decided, done, until shutdown.
 //! Reading order: `assemble` (puts the parts together, and ends them together) → `turn` (the loop: an event, a
-//! step, effects) → `perform` (each effect) → `looking` (when refs are looked at). `clock` and `commit_times`
-//! are the only places of the hub that ask for the time. Nothing is decided here.
+//! step, effects) → `perform` (each effect) → `looking` (when refs are looked at). Nothing is decided here.
 
 mod assemble;
-mod clock;
 mod commit_times;
 mod looking;
 mod perform;

@@ -6,10 +6,10 @@ use render::ClusterName;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::clock::seconds;
 use super::looking::suspect;
 use super::turn::Hub;
 use crate::hub::blocking::blocking;
+use crate::hub::clock::seconds;
 use crate::hub::engine::{Effect, Event, StateCommit, Write};
 use crate::hub::git;
 use crate::hub::keeper::chain;

@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 use tunnel::SecretKey;
 
 use super::SharedState;
-use super::clock::{seconds, until};
+use crate::hub::clock::{seconds, until};
 use crate::hub::clusters::Clusters;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::engine::{Event, next_time, step};

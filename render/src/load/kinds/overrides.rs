@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, selector};
-use crate::digest::Digest;
 use crate::model::{FieldFormat, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
 use crate::selector::LabelSelector;
 
@@ -57,48 +54,21 @@ fn reading(kind: OwnKind, key: Option<(String, String)>, spec: Spec, place: &Pla
             },
             _ => OverrideKind::Localization,
         };
-        let mut declared = Override {
+        Declaration::Override(Arc::new(Override {
             kind,
             namespace,
             name,
             priority: spec.priority,
             feed,
             steps: spec.steps,
-            digest: Digest::of_bytes(&[]),
             file: place.file.clone(),
             line: place.line,
-        };
-        declared.digest = digest(&declared);
-        Declaration::Override(Arc::new(declared))
+        }))
     });
     Reading {
         key: Some(declaration_key),
         declaration,
     }
-}
-
-/// Over what an override does; lines and files are no part of it.
-fn digest(declared: &Override) -> Digest {
-    let scope = match &declared.kind {
-        OverrideKind::Localization => json!("localization"),
-        OverrideKind::Globalization { cluster_affinity } => json!({"globalization": cluster_affinity}),
-    };
-    let feed = &declared.feed;
-    let steps: Vec<_> = declared.steps.iter().map(step_value).collect();
-    Digest::of_value(&json!({
-        "scope": scope,
-        "namespace": declared.namespace,
-        "name": declared.name,
-        "priority": declared.priority,
-        "feed": [feed.api_version, feed.kind, feed.namespace, feed.name],
-        "steps": steps,
-    }))
-}
-
-fn step_value(step: &OverrideStep) -> serde_json::Value {
-    let field = step.step_type.field();
-    let field = field.map(|(path, format)| json!([path, format == FieldFormat::Json]));
-    json!([step.step_type.name(), field, step.name, step.override_chart, step.value])
 }
 
 #[derive(Default)]

@@ -415,14 +415,3 @@ fn an_override_of_nothing_is_an_error() {
     // Before the first cluster is registered, every Localization is for one that is not there yet.
     check(&files[1..], &[]);
 }
-
-#[test]
-fn equal_overrides_have_equal_digests_wherever_they_stand() {
-    let step = "overrides: [{type: MergePatch, value: '{}'}]";
-    let text = localization("l", &format!("{FEED}\n  {step}"));
-    let moved = format!("# moved\n\n{text}");
-    let digest = |text: &str| loaded(&[("l.yaml", text)]).0.overrides[0].digest;
-    assert_eq!(digest(&text), digest(&moved));
-    assert_ne!(digest(&text), digest(&text.replace("'{}'", "'{\"a\":1}'")));
-    assert_ne!(digest(&text), digest(&text.replace("Localization", "Globalization")));
-}

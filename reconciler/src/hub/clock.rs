@@ -6,7 +6,7 @@ use crate::limits::CLOCK_LOOK;
 
 /// Waits for a time of the day; for ever where there is none. The clock is asked again once a minute, since it
 /// may be set meanwhile.
-pub(super) async fn until(due: Option<i64>) {
+pub(in crate::hub) async fn until(due: Option<i64>) {
     let Some(due) = due else {
         return std::future::pending().await;
     };
@@ -17,7 +17,7 @@ pub(super) async fn until(due: Option<i64>) {
 }
 
 /// Seconds since 1970.
-pub(super) fn seconds() -> i64 {
+pub(in crate::hub) fn seconds() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }
