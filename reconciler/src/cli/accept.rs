@@ -10,7 +10,7 @@ use render::Revision;
 use super::client::{ServerOptions, failed};
 use super::clone::{Change, Clone, CloneOptions};
 use super::hub_view::View;
-use super::{output, plan};
+use super::{output, plan, wait_for};
 use crate::hub::source::ACCEPT_REWRITE;
 
 /// Commits that are shown of each side; the rest is counted.
@@ -35,23 +35,20 @@ pub(super) fn run(arguments: &AcceptRewrite) -> anyhow::Result<ExitCode> {
     let clone = arguments.clone.open()?;
     let old = match &arguments.old {
         Some(old) => old.clone(),
-        None => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            match runtime.block_on(View::fleet(&arguments.server)) {
-                Ok(fleet) => match held(&fleet, &clone)? {
-                    Some(old) => old,
-                    None => {
-                        output::tell("The hub follows its branch; there is nothing to accept.\n");
-                        return Ok(ExitCode::SUCCESS);
-                    }
-                },
-                Err(error) => {
-                    let code = failed(&error);
-                    output::tell("hint: without a hub, name the head that was accepted before with --old\n");
-                    return Ok(code);
+        None => match wait_for(View::fleet(&arguments.server))? {
+            Ok(fleet) => match held(&fleet, &clone)? {
+                Some(old) => old,
+                None => {
+                    output::tell("The hub follows its branch; there is nothing to accept.\n");
+                    return Ok(ExitCode::SUCCESS);
                 }
+            },
+            Err(error) => {
+                let code = failed(&error);
+                output::tell("hint: without a hub, name the head that was accepted before with --old\n");
+                return Ok(code);
             }
-        }
+        },
     };
     if clone.contains(&old, "HEAD")? {
         bail!("{} builds on {old}, so its history is not rewritten", clone.branch());

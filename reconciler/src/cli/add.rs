@@ -10,16 +10,16 @@ use clap::{ArgGroup, Args};
 use render::intake::{Manifest, file_stem, guessed_plural};
 use render::load::LoadMemo;
 use render::model::{FLEET_API_VERSION, Feed, PlaintextSecrets};
-use render::plan::{Memo, Reports, Snapshot, plan};
+use render::plan::Memo;
 use render::tree::{SourceEntry, SourceFile};
-use render::{Base, Finding, Fleet, ManifestObject, ObjectKey, Published, SourceTree, UnitKey};
+use render::{Base, Finding, Fleet, ManifestObject, ObjectKey, SourceTree, UnitKey};
 use serde_json::json;
 
 use super::clone::{Change, Clone, CloneOptions, Edit};
-use super::{manifests, output};
+use super::{manifests, output, wait_for};
 use crate::apply::{ApiServer, Checked, Verdict, dry_run};
-use crate::hub::load_tree;
 use crate::hub::source::Source;
+use crate::hub::{load_tree, plan_fleet};
 
 /// Write manifests below `feeds/` and commit them, after a server-side dry run of each on one cluster.
 #[derive(Debug, Args)]
@@ -165,15 +165,14 @@ fn check(arguments: &Add, objects: &[ManifestObject]) -> anyhow::Result<Option<V
         .kubeconfig
         .as_deref()
         .context("--kubeconfig or --no-check is needed")?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     output::tell(&format!(
         "Asking the API server about {}.\n",
         output::counted(objects.len(), "object")
     ));
-    let checked: Vec<Checked> = runtime.block_on(async {
+    let checked: Vec<Checked> = wait_for(async {
         let server = ApiServer::from_kubeconfig(kubeconfig, arguments.context.as_deref()).await?;
         anyhow::Ok(dry_run(&server.client, objects).await?)
-    })?;
+    })??;
     let mut refused = 0;
     for (object, checked) in objects.iter().zip(&checked) {
         let place = format!("{}:{}: {}", object.file, object.line, object.key);
@@ -262,19 +261,9 @@ fn with(tree: &SourceTree, edits: &[Edit]) -> SourceTree {
 impl Present {
     fn of(source: &Source, tree: SourceTree) -> anyhow::Result<Self> {
         let loaded = load_tree(source, &tree, &mut LoadMemo::default());
-        let (fleet, mut findings) = loaded.with_context(|| format!("failed to read the fleet at {}", tree.revision))?;
+        let (fleet, found) = loaded.with_context(|| format!("failed to read the fleet at {}", tree.revision))?;
         let fleet = Arc::new(fleet);
-        let snapshot = Snapshot {
-            revision: tree.revision.clone(),
-            fleet: Arc::clone(&fleet),
-            reports: Reports::default(),
-            chart_previews: BTreeMap::new(),
-            previous: Arc::new(Published::default()),
-            now: 0,
-        };
-        findings.extend(plan(&snapshot, &mut Memo::default()).findings);
-        findings.sort();
-        findings.dedup();
+        let (_, findings) = plan_fleet(&fleet, found, Arc::default(), 0, &mut Memo::default());
         Ok(Self { tree, fleet, findings })
     }
 

@@ -121,12 +121,12 @@ impl Clone {
 
     /// Whether a commit is in the clone.
     pub(super) fn knows(&self, commit: &Revision) -> anyhow::Result<bool> {
-        self.git.holds(&["cat-file", "-e", &format!("{commit}^{{commit}}")])
+        self.git.knows(commit)
     }
 
     /// Whether a revision is a commit, or builds on it. False where the commit is not in the clone.
     pub(super) fn contains(&self, commit: &Revision, of: &str) -> anyhow::Result<bool> {
-        self.git.holds(&["merge-base", "--is-ancestor", commit.as_str(), of])
+        self.git.contains(commit, of)
     }
 
     /// Commits of a range in a line each, newest first.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use render::Revision;
 
 /// `git` in one folder.
 pub(super) struct Git {
@@ -62,6 +63,16 @@ impl Git {
         let mut command = self.command(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(command.status().context(NOT_RUN)?.success())
+    }
+
+    /// Whether a commit is in the clone.
+    pub(super) fn knows(&self, commit: &Revision) -> anyhow::Result<bool> {
+        self.holds(&["cat-file", "-e", &format!("{commit}^{{commit}}")])
+    }
+
+    /// Whether a revision is a commit, or builds on it. False where the commit is not in the clone.
+    pub(super) fn contains(&self, commit: &Revision, of: &str) -> anyhow::Result<bool> {
+        self.holds(&["merge-base", "--is-ancestor", commit.as_str(), of])
     }
 
     /// Runs it before the person: what it and its hooks say is seen, and it may ask. Its own output goes to

@@ -97,7 +97,7 @@ enum HubCommand {
 
 pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     if let Some(HubCommand::Key { key }) = arguments.command {
-        super::print(&format!("{}\n", keys::read_or_make(&key)?.public()));
+        super::output::print(&format!("{}\n", keys::read_or_make(&key)?.public()));
         return Ok(ExitCode::SUCCESS);
     }
     let objects = objects(&arguments);

@@ -4,6 +4,7 @@ use render::{Revision, UnitKey};
 use serde_json::Value;
 
 use super::client::{ClientError, GROUP, JSON, ServerOptions};
+use super::conditions::condition;
 
 /// One object of the hub, as it was last read.
 pub(super) struct View(Value);
@@ -30,11 +31,7 @@ impl View {
 
     /// A condition; one that is not said is not known.
     pub(super) fn condition(&self, kind: &str) -> Condition<'_> {
-        let conditions = self.0.pointer("/status/conditions").and_then(Value::as_array);
-        let found = conditions
-            .into_iter()
-            .flatten()
-            .find(|condition| condition["type"] == kind);
+        let found = condition(&self.0, kind);
         let text = |field: &str| found.and_then(|found| found[field].as_str());
         Condition {
             status: text("status").unwrap_or("Unknown"),

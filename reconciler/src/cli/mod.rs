@@ -12,6 +12,7 @@ mod client;
 #[cfg(feature = "hub")]
 mod clone;
 mod completion;
+mod conditions;
 mod crds;
 mod exit;
 mod explain;
@@ -179,10 +180,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Prints data. A reader that went away is no error of ours.
-#[cfg(feature = "hub")]
-fn print(text: &str) {
-    output::print(text);
+/// Waits for what a command asks others for.
+fn wait_for<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(work))
 }
 
 /// Runs until done, or until SIGINT or SIGTERM and then a little longer.

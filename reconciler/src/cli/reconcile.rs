@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::client::{ClientError, ServerOptions, failed};
 use super::git::Git;
 use super::hub_view::View;
-use super::output;
+use super::{output, wait_for};
 
 /// Between two looks at the hub. Each is a few kilobytes from this machine.
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
@@ -41,10 +41,11 @@ pub(super) struct Reconcile {
 }
 
 pub(super) fn run(arguments: &Reconcile) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(match runtime.block_on(reconcile(arguments)) {
-        Ok(code) => code,
-        Err(error) => failed(&error),
+    wait_for(async {
+        match reconcile(arguments).await {
+            Ok(code) => code,
+            Err(error) => failed(&error),
+        }
     })
 }
 
@@ -205,21 +206,15 @@ impl Clone {
     /// A clone counts if it knows a commit that the hub names; any other repository is none of the fleet.
     fn wanted<'a>(&self, mut named: impl Iterator<Item = &'a Revision>) -> Wanted {
         let Some(head) = &self.head else { return Wanted::Any };
-        match named.any(|revision| self.knows(revision)) {
+        match named.any(|revision| self.git.knows(revision).unwrap_or(false)) {
             false => Wanted::Any,
             true if self.is_pushed => Wanted::Commit(head.clone()),
             true => Wanted::NotPushed(head.clone()),
         }
     }
 
-    fn knows(&self, revision: &Revision) -> bool {
-        let commit = format!("{revision}^{{commit}}");
-        self.git.holds(&["cat-file", "-e", &commit]).unwrap_or(false)
-    }
-
     /// Whether `of` is `head` or builds on it.
     fn contains(&self, of: &Revision, head: &Revision) -> bool {
-        let ancestor = ["merge-base", "--is-ancestor", head.as_str(), of.as_str()];
-        of == head || self.git.holds(&ancestor).unwrap_or(false)
+        of == head || self.git.contains(head, of.as_str()).unwrap_or(false)
     }
 }

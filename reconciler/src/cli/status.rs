@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::client::{ClientError, GROUP, JSON, ServerOptions, failed};
-use super::{exit, output};
+use super::conditions::{condition, conditions};
+use super::{exit, output, wait_for};
 
 /// Lines of each part; the rest is counted.
 const LINES_MAX: usize = 12;
@@ -23,8 +24,7 @@ pub(super) struct StatusOptions {
 
 /// Shows the fleet. The code is 0 when all of it is ready, else 1.
 pub(super) fn run(options: &StatusOptions) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(async {
+    wait_for(async {
         match Shown::read(&options.server).await {
             Ok(shown) => {
                 output::print(&shown.text());
@@ -36,7 +36,7 @@ pub(super) fn run(options: &StatusOptions) -> anyhow::Result<ExitCode> {
             }
             Err(error) => failed(&error),
         }
-    }))
+    })
 }
 
 /// What the hub says.
@@ -237,18 +237,6 @@ fn waits_for(unit: &Value) -> String {
         condition["status"] != "True" && !summary.contains(&kind)
     });
     open.map_or_else(|| "-".to_owned(), |condition| text(condition, "/type"))
-}
-
-fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
-    object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
-fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    conditions(object).find(|condition| condition["type"] == kind)
 }
 
 fn status<'a>(object: &'a Value, kind: &str) -> &'a str {

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use render::load::LoadMemo;
-use render::plan::{Memo, Reports, Snapshot, plan};
+use render::plan::Memo;
 use render::published::{RENDER_VERSION, ReleaseRecord};
 use render::tree::SourceEntry;
 use render::verify::{Verdict, Verification};
 use render::{Fleet, Plan, Published, Revision, SourceTree, layout};
 
 use super::{exit, output};
-use crate::hub::load_revision;
 use crate::hub::source::Source;
+use crate::hub::{load_revision, plan_fleet};
 
 /// Render again what released says, from its source revisions, and compare every byte.
 #[derive(Debug, Args)]
@@ -133,20 +133,13 @@ fn planned(
     previous: &Arc<Published>,
     memo: &mut LoadMemo,
 ) -> Result<(Arc<Fleet>, Plan), String> {
-    let (fleet, _) = load_revision(source, revision, memo).map_err(|error| {
+    let (fleet, found) = load_revision(source, revision, memo).map_err(|error| {
         let error = crate::fault::line(&error);
         format!("the source commit {revision} cannot be read: {error}")
     })?;
     let fleet = Arc::new(fleet);
-    let snapshot = Snapshot {
-        revision: revision.clone(),
-        fleet: Arc::clone(&fleet),
-        reports: Reports::default(),
-        chart_previews: Default::default(),
-        previous: Arc::clone(previous),
-        now: 0,
-    };
-    Ok((fleet, plan(&snapshot, &mut Memo::default())))
+    let (plan, _) = plan_fleet(&fleet, found, Arc::clone(previous), 0, &mut Memo::default());
+    Ok((fleet, plan))
 }
 
 /// Differing paths go to stdout, one in a line; what they mean, to stderr.

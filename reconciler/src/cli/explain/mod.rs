@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::client::{ClientError, GROUP, JSON, ServerOptions, encoded, failed};
 use super::nearest::nearest;
-use super::{exit, output};
+use super::{exit, output, wait_for};
 
 /// Which unit is explained, and how.
 #[derive(Debug, clap::Args)]
@@ -63,8 +63,7 @@ pub(super) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
             None => ExitCode::FAILURE,
         });
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(async {
+    wait_for(async {
         match asked(options, namespace, name).await {
             Ok(explanation) => print(options, &explanation),
             Err(error) => {
@@ -76,7 +75,7 @@ pub(super) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
                 code
             }
         }
-    }))
+    })
 }
 
 async fn asked(options: &ExplainOptions, namespace: &str, name: &str) -> Result<Value, ClientError> {

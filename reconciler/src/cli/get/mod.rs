@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::client::{ClientError, GROUP, JSON, ServerOptions, encoded, failed};
 use super::nearest::nearest;
-use super::{exit, output};
+use super::{exit, output, wait_for};
 use printer::Printer;
 use resource::Resource;
 
@@ -73,13 +73,12 @@ struct Asked<'a> {
 
 /// Shows what was asked for.
 pub(super) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(async {
+    wait_for(async {
         match show(options).await {
             Ok(code) => code,
             Err(error) => failed(&error),
         }
-    }))
+    })
 }
 
 async fn show(options: &GetOptions) -> Result<ExitCode, ClientError> {

@@ -85,11 +85,7 @@ fn write_losses(text: &mut String, shown: &Shown) {
 
 fn fold(unit: &UnitChange) -> String {
     let clusters: usize = unit.groups.iter().map(|group| group.clusters.len()).sum();
-    let what = if unit.removed {
-        "removed from"
-    } else {
-        "changes on"
-    };
+    let what = if unit.removed { "removed from" } else { "changes on" };
     let mut body = String::new();
     for line in held(unit) {
         let _written = writeln!(body, "# {line}");
