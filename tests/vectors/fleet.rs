@@ -118,7 +118,6 @@ pub(super) fn override_of(name: &str, key: &ObjectKey, kind: OverrideKind, steps
             name: key.name.clone(),
         },
         steps,
-        digest: Digest::of_bytes(name.as_bytes()),
         file: "override.yaml".into(),
         line: 1,
     }
