@@ -4,6 +4,7 @@
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
 //! `acting` makes commits in a clone as a person would,
 //! `fleet` is about many clusters, in memory, `contract` holds the in-memory API server against a real one,
+//! `mistakes` is what people get wrong, with the message that each gets,
 //! `kubectl` judges what the hub serves, `looking` the commands that only look, `template` is the repository
 //! that `flotilla init` writes,
 //! `examples` and `vectors` are Clusternet's, beside what we make of them.
@@ -22,6 +23,7 @@ mod inputs;
 mod journeys;
 mod kubectl;
 mod looking;
+mod mistakes;
 mod nasty;
 mod real;
 mod secrets;

@@ -2,19 +2,38 @@
 
 use std::error::Error;
 
-/// An error in one line, with its causes.
+/// What stands before a remedy in the words of an error.
+const HINT: &str = "; hint: ";
+
+/// An error in one line, with its causes, and its remedy at the end.
 pub fn line(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        // Wrappers tend to repeat what they wrap.
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        cause = error.source();
+    let (said, hint) = told(error);
+    match hint {
+        Some(hint) => format!("{said}{HINT}{hint}"),
+        None => said,
     }
-    text
+}
+
+/// An error with its causes, and what to do about it where one of them says so.
+pub fn told(error: &dyn Error) -> (String, Option<String>) {
+    let (mut said, mut remedy) = (String::new(), None);
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let words = error.to_string();
+        let (words, hint) = match words.split_once(HINT) {
+            Some((words, hint)) => (words, Some(hint.to_owned())),
+            None => (words.as_str(), None),
+        };
+        remedy = remedy.or(hint);
+        // Wrappers tend to repeat what they wrap.
+        if said.is_empty() {
+            said = words.to_owned();
+        } else if !said.contains(words) {
+            said = format!("{said}: {words}");
+        }
+        next = error.source();
+    }
+    (said, remedy)
 }
 
 #[cfg(test)]
@@ -38,5 +57,14 @@ mod tests {
         };
         assert_eq!(told("failed to write"), "failed to write: disk full");
         assert_eq!(told("failed to write: disk full"), "failed to write: disk full");
+    }
+
+    #[test]
+    fn a_remedy_stands_at_the_end() {
+        let error = Wrapper {
+            words: "failed to write a; hint: make room",
+            source: std::io::Error::other("disk full"),
+        };
+        assert_eq!(line(&error), "failed to write a: disk full; hint: make room");
     }
 }

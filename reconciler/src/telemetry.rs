@@ -31,7 +31,14 @@ pub fn filter(text: &str) -> Result<String, String> {
 /// Starts logging to stderr. `filter` is one that [`filter`] can read; otherwise it counts as `info`.
 /// A second call does nothing.
 pub fn start(filter: &str, format: LogFormat) {
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    // kube's client logs each request that fails, and so do we, with what it was for. Who asks for its words by
+    // name gets them.
+    let quiet = if filter.contains("kube") {
+        ""
+    } else {
+        ",kube_client=off"
+    };
+    let filter = EnvFilter::try_new(format!("{filter}{quiet}")).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -24,6 +24,7 @@ pub mod load;
 pub mod localize;
 pub mod model;
 pub mod name;
+pub mod nearest;
 pub mod plan;
 pub mod policy;
 pub mod published;

@@ -117,6 +117,32 @@ impl VariantName {
     }
 }
 
+/// The rule of Kubernetes that a label's value breaks, if it does.
+pub fn wrong_label_value(text: &str) -> Option<&'static str> {
+    let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_valid = text.is_empty()
+        || (text.len() <= 63
+            && text.chars().all(inner)
+            && is_end(text.chars().next())
+            && is_end(text.chars().next_back()));
+    (!is_valid).then_some("letters, digits, '-', '_' and '.', at most 63, starting and ending with a letter or digit")
+}
+
+/// The rule of Kubernetes that a label's key breaks, if it does.
+pub fn wrong_label_key(text: &str) -> Option<&'static str> {
+    let (prefix, name) = text
+        .rsplit_once('/')
+        .map_or((None, text), |(prefix, name)| (Some(prefix), name));
+    if prefix.is_some_and(|prefix| !is_dns_subdomain(prefix)) {
+        return Some("what stands before the slash is a DNS name");
+    }
+    if name.is_empty() {
+        return Some("a name of letters, digits, '-', '_' and '.', perhaps after a DNS name and a slash");
+    }
+    wrong_label_value(name)
+}
+
 /// A unit: the Subscription's namespace and name. Written `namespace/name`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitKey {
@@ -132,14 +158,14 @@ impl UnitKey {
             return Err(InvalidName {
                 what: "namespace",
                 text: namespace,
-                rule: "a DNS label of at most 63 characters",
+                rule: "lower-case letters, digits and '-', at most 63, not starting or ending with '-'",
             });
         }
         if !is_dns_subdomain(&name) {
             return Err(InvalidName {
                 what: "subscription name",
                 text: name,
-                rule: "a DNS name of at most 253 characters",
+                rule: "lower-case letters, digits, '-' and '.', at most 253, each part starting and ending with a letter or digit",
             });
         }
         Ok(Self { namespace, name })

@@ -48,7 +48,7 @@ pub enum JournalError {
         source: std::io::Error,
     },
     /// A file could not be written.
-    #[error("failed to write {path}")]
+    #[error("failed to write {path}; hint: --journal names a folder that this process may make and write to")]
     Write {
         /// Which.
         path: PathBuf,
@@ -57,7 +57,9 @@ pub enum JournalError {
         source: std::io::Error,
     },
     /// Another agent uses it.
-    #[error("the journal {path} is in use by another agent")]
+    #[error(
+        "the journal {path} is in use by another agent; hint: end that one, or give this one a folder of its own with --journal"
+    )]
     InUse {
         /// Its folder.
         path: PathBuf,

@@ -40,7 +40,7 @@ pub struct AgentOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The journal could not be read. It is never taken for empty.
-    #[error("failed to read the journal")]
+    #[error("failed to open the journal")]
     Journal(#[source] JournalError),
     /// The applier ended.
     #[error("the applier ended")]

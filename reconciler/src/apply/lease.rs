@@ -111,6 +111,9 @@ impl Keeper {
             (false, LeaseState::Waiting { holder }) if *state.borrow() != next => {
                 warn!(peer = holder, "Found the applier lease held by another.");
             }
+            (_, LeaseState::Trouble(error)) if *state.borrow() != next => {
+                warn!(error, "Could not ask for the applier lease.");
+            }
             _ => {}
         }
         state.send_if_modified(|state| {

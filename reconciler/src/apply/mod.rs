@@ -46,7 +46,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use request::{RequestError, bounded};
 
 pub use applier::{ApplierOptions, ApplyError, run};
-pub use client::{ApiServer, ClientError};
+pub use client::{ApiServer, ClientError, check_kubeconfig};
 #[cfg(feature = "hub")]
 pub(crate) use dry_run::{Checked, Verdict, dry_run};
 pub use status::ApplyReport;

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use render::ClusterName;
+use render::name::{wrong_label_key, wrong_label_value};
 use tokio_util::sync::CancellationToken;
 use tunnel::PublicKey;
 
-use super::{keys, output};
+use super::{exit, keys, output};
 use crate::agent::{self, AgentOptions, join};
 use crate::apply::ApiServer;
 
@@ -23,7 +24,7 @@ pub(super) struct Agent {
     #[arg(long, env = "FLOTILLA_CLUSTER", required = true)]
     cluster: Option<ClusterName>,
     /// Where the hub listens: host:port or wss://host:port.
-    #[arg(long, env = "FLOTILLA_HUB", required = true)]
+    #[arg(long, env = "FLOTILLA_HUB", required = true, value_parser = hub_url)]
     hub: Option<String>,
     /// The hub's public key (`flotilla hub key` prints it); may be given more than once.
     #[arg(long = "hub-key", env = "FLOTILLA_HUB_KEYS", value_delimiter = ',', value_parser = keys::public, required = true)]
@@ -94,8 +95,27 @@ impl Agent {
     }
 }
 
+/// Where the hub listens, as a URL. Without a scheme its port is named, since a person means no other.
+fn hub_url(text: &str) -> Result<String, String> {
+    let wrong = || "it is neither HOST:PORT nor wss://HOST:PORT".to_owned();
+    let (url, has_scheme) = match text.split_once("://") {
+        Some(("wss", _)) => (text.to_owned(), true),
+        Some(_) => return Err(format!("{}; agents speak wss alone", wrong())),
+        None => (format!("wss://{text}"), false),
+    };
+    let parsed: http::Uri = url.parse().map_err(|_| wrong())?;
+    let is_whole = parsed.host().is_some_and(|host| !host.is_empty()) && (has_scheme || parsed.port_u16().is_some());
+    if is_whole { Ok(url) } else { Err(wrong()) }
+}
+
 fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
+    if let Some(rule) = wrong_label_key(key) {
+        return Err(format!("the key {key:?} is not valid: {rule}"));
+    }
+    if let Some(rule) = wrong_label_value(value) {
+        return Err(format!("the value {value:?} is not valid: {rule}"));
+    }
     Ok((key.to_owned(), value.to_owned()))
 }
 
@@ -104,6 +124,14 @@ fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf {
 }
 
 pub(super) fn run_join(join: &Join) -> anyhow::Result<ExitCode> {
+    for (at, (label, _)) in join.labels.iter().enumerate() {
+        if join.labels[..at].iter().any(|(earlier, _)| earlier == label) {
+            output::tell(&format!(
+                "error: --label {label} is given twice\nhint: a cluster has one value for each label\n"
+            ));
+            return Ok(exit::usage());
+        }
+    }
     let path = key_path(join.key.clone(), &join.cluster);
     let key = keys::read_or_make(&path)?;
     output::tell(&format!(
@@ -121,14 +149,10 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
     let hub = arguments.hub.context("--hub is missing")?;
     let api_server = match &arguments.kubeconfig {
         Some(path) => ApiServer::from_kubeconfig(path, arguments.context.as_deref()).await?,
-        None => ApiServer::in_cluster().context("no --kubeconfig was given, and this is no pod of a cluster")?,
+        None => ApiServer::in_cluster().context("no --kubeconfig was given, and this is no pod of a cluster; hint: name a kubeconfig, and a context of it with --context")?,
     };
     let options = AgentOptions {
-        hub: if hub.contains("://") {
-            hub
-        } else {
-            format!("wss://{hub}")
-        },
+        hub,
         hub_keys: arguments.hub_keys,
         key: keys::read(&key_path(arguments.key, &cluster))?,
         journal: arguments

@@ -65,9 +65,12 @@ impl CloneOptions {
     /// Finds the clone, and says why it is none that could be committed in.
     pub(super) fn open(&self) -> anyhow::Result<Clone> {
         let git = Git::at(&self.folder);
-        let root = git
-            .ask(&["rev-parse", "--show-toplevel"])
-            .with_context(|| format!("{} is in no clone of the fleet repository", self.folder.display()))?;
+        let root = git.ask(&["rev-parse", "--show-toplevel"]).with_context(|| {
+            format!(
+                "{} is in no clone of the fleet repository; hint: change into one, or name it with -C",
+                self.folder.display()
+            )
+        })?;
         let git = Git::at(Path::new(&root));
         let branch = git.ask(&["symbolic-ref", "--short", "HEAD"]);
         let branch = branch.context("no branch is checked out; git switch to the one that the hub follows")?;

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use super::remote::{RemoteFlags, Sources, sources};
-use super::{exit, keys};
+use super::{exit, keys, output};
 use crate::hub::publish::StateRefs;
 use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite};
 
@@ -50,7 +50,7 @@ pub(super) struct Hub {
     #[arg(long, env = "FLOTILLA_HUB_KEY_FILE", default_value = "flotilla-hub.key")]
     key: PathBuf,
     /// Where agents dial.
-    #[arg(long, env = "FLOTILLA_LISTEN", default_value = "127.0.0.1:7443")]
+    #[arg(long, env = "FLOTILLA_LISTEN", default_value = "127.0.0.1:7443", value_parser = address)]
     listen: SocketAddr,
     /// Where the read-only API answers: a loopback address, or unix:PATH.
     #[arg(long, env = "FLOTILLA_API", default_value = "127.0.0.1:7070")]
@@ -95,6 +95,11 @@ enum HubCommand {
     },
 }
 
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = "it is no ADDRESS:PORT such as 0.0.0.0:7443; names of hosts are not looked up";
+    text.parse().map_err(|_| wrong.to_owned())
+}
+
 pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     if let Some(HubCommand::Key { key }) = arguments.command {
         super::output::print(&format!("{}\n", keys::read_or_make(&key)?.public()));
@@ -106,10 +111,20 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
     let Sources { source, remote, poll } = match sources(&repository, state, arguments.remote) {
         Ok(sources) => sources,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::fail(error.as_ref());
             return Ok(exit::usage());
         }
     };
+    // Later they may change or go away, and are read again; at the start a mistake is told.
+    for file in [&arguments.kubeconfig, &arguments.objects_kubeconfig]
+        .into_iter()
+        .flatten()
+    {
+        if let Err(error) = crate::apply::check_kubeconfig(file) {
+            output::fail(&error);
+            return Ok(exit::usage());
+        }
+    }
     let options = HubOptions {
         source,
         remote,

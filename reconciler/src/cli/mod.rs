@@ -29,7 +29,6 @@ mod keys;
 mod kubeconfig;
 #[cfg(feature = "hub")]
 mod manifests;
-mod nearest;
 mod output;
 #[cfg(feature = "hub")]
 mod plan;
@@ -139,7 +138,7 @@ pub fn main() -> ExitCode {
     match run(arguments.command) {
         Ok(code) => code,
         Err(error) => {
-            output::tell(&format!("error: {}\n", crate::fault::line(error.as_ref())));
+            output::fail(error.as_ref());
             ExitCode::FAILURE
         }
     }

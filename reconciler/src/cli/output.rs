@@ -16,6 +16,13 @@ pub(super) fn tell(text: &str) {
     let _told = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
+/// Says why something failed: what happened in one line, and what to do in the next.
+pub(super) fn fail(error: &dyn std::error::Error) {
+    let (said, hint) = crate::fault::told(error);
+    let hint = hint.map_or_else(String::new, |hint| format!("hint: {}\n", visible(&hint)));
+    tell(&format!("error: {}\n{hint}", visible(&said)));
+}
+
 /// A text in one line, with everything that would steer a terminal written out.
 pub(super) fn visible(text: &str) -> String {
     let steers = |c: char| {

@@ -30,14 +30,23 @@ pub(super) struct RemoteFlags {
     #[arg(long, env = "FLOTILLA_GIT_KNOWN_HOSTS_FILE", value_name = "FILE")]
     git_known_hosts: Option<PathBuf>,
     /// Seconds that one fetch or push may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = REMOTE_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = REMOTE_TIMEOUT.as_secs(), value_parser = seconds)]
     git_timeout_seconds: u64,
     /// Commits of the branch's history to fetch; 0 for all. More are fetched by themselves where they are needed.
     #[arg(long, default_value_t = SOURCE_DEPTH)]
     depth: u32,
     /// Seconds between two looks at the repository; by default 30 for a URL. A folder is watched, and looked at every 10.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     poll_seconds: Option<u64>,
+}
+
+/// A time that lasts.
+fn seconds(text: &str) -> Result<u64, String> {
+    let wrong = "it is no whole number of seconds above 0, such as 30";
+    text.parse()
+        .ok()
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(|| wrong.to_owned())
 }
 
 /// Where the hub reads, and how often.
@@ -83,7 +92,7 @@ impl RemoteFlags {
             RepositoryAddress::Path(path) => {
                 if let Some((flag, _)) = files.iter().find(|(_, file)| file.is_some()) {
                     bail!(
-                        "{flag} is for a repository at a URL, and {} is a folder",
+                        "{flag} is for a repository at a URL, and {} is a folder; hint: leave it out, or name a URL with --repository",
                         path.display()
                     );
                 }

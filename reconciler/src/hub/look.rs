@@ -1,5 +1,7 @@
 //! One look at the source branch: where it stands, and how that is to what was accepted. Blocks.
 
+use std::sync::{Mutex, PoisonError};
+
 use render::Revision;
 use tokio::time::Instant;
 
@@ -28,6 +30,32 @@ pub(super) fn look(source: &Source, accepted: Option<&Revision>, on_rewrite: OnR
         SourceError::BranchMissing { branch, .. } => Head::BranchMissing { branch },
         error => Head::Unreadable { message: chain(&error) },
     })
+}
+
+/// Says once that a source cannot be followed, and once that it can again: a look is made every few seconds.
+#[derive(Default)]
+pub(super) struct Told(Mutex<Option<String>>);
+
+impl Told {
+    pub(super) fn seen(&self, head: &Head, source: &Source) {
+        let trouble = match head {
+            Head::At { .. } => None,
+            Head::Unreadable { message } => Some(message.clone()),
+            Head::BranchMissing { branch } => Some(format!(
+                "there is no {branch} in {}; push it, or name another with --branch",
+                source.path().display()
+            )),
+        };
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told == trouble {
+            return;
+        }
+        match &trouble {
+            Some(error) => tracing::warn!(error, "Could not read source."),
+            None => tracing::info!("Could read source again."),
+        }
+        *told = trouble;
+    }
 }
 
 fn relation(

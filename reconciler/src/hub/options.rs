@@ -68,7 +68,9 @@ pub enum HubError {
     #[error("failed to open the state repository")]
     State(#[source] StateError),
     /// The address for agents could not be used.
-    #[error("failed to listen on {address}")]
+    #[error(
+        "failed to listen on {address}; hint: end what listens there, or name an address of this machine with --listen"
+    )]
     Listen {
         /// Which.
         address: SocketAddr,

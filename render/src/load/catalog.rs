@@ -129,7 +129,9 @@ impl<'a> Catalog<'a> {
                 Ok((target, _)) if self.is_read(target) => return,
                 Ok((_, file)) => memo.read(path, file),
                 Err(error) => {
-                    let finding = Finding::error(error.reason(), error.to_string()).at(&**path, 0);
+                    let finding = Finding::error(error.reason(), error.to_string())
+                        .at(&**path, 0)
+                        .hint("commit the file itself in its place, or leave it out with a .flotillaignore");
                     Arc::new(ReadFile::unreadable(finding))
                 }
             },

@@ -7,6 +7,7 @@ use super::index::{Index, Wanted};
 use super::lines::Lines;
 use crate::finding::Finding;
 use crate::model::{Cluster, Override, OverrideKind, Suspension};
+use crate::nearest::nearest;
 
 /// Checks declarations against each other, and takes away what two clusters claim.
 pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Lines<'_>) -> Vec<Finding> {
@@ -50,7 +51,8 @@ fn shared_ids(declared: &Declared, lines: &mut Lines<'_>) -> Vec<Finding> {
         let finding = Finding::error("SharedClusterId", message)
             .at(&*cluster.file, line)
             .field("spec.clusterId")
-            .cluster(&cluster.name);
+            .cluster(&cluster.name)
+            .hint("give each cluster its own, or none: its name counts then");
         findings.push(finding);
     }
     findings
@@ -118,41 +120,52 @@ fn dangling(declared: &Override, index: &Index<'_>, lines: &mut Lines<'_>) -> Op
     let finding = Finding::error("OverrideTargetMissing", message)
         .at(&*declared.file, line)
         .field("spec.feed")
-        .hint(index.near(wanted).unwrap_or_default());
+        .hint(
+            index
+                .near(wanted)
+                .unwrap_or_else(|| "name an object of a manifest, or remove the override".to_owned()),
+        );
     Some(finding)
 }
 
 /// A Suspension that names what does not exist holds nothing, and somebody believes that it does.
 fn holds_nothing(suspension: &Suspension, declared: &Declared, lines: &mut Lines<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut say = |field: &str, message: String| {
+    let mut say = |field: &str, message: String, meant: Option<String>| {
         let line = lines.find(&suspension.file, suspension.line, field);
+        let hint = match meant {
+            Some(near) => format!("did you mean {near}?"),
+            None => "correct it, or remove the Suspension".to_owned(),
+        };
         let finding = Finding::warning("SuspensionOfNothing", message)
             .at(&*suspension.file, line)
-            .field(field);
+            .field(field)
+            .hint(hint);
         findings.push(finding);
     };
     if let Some(unit) = &suspension.unit
         && !declared.units.contains_key(unit)
     {
-        say("spec.subscription", format!("there is no Subscription {unit}"));
+        let names: Vec<_> = declared.units.keys().map(ToString::to_string).collect();
+        let meant = nearest(&unit.to_string(), names.iter().map(String::as_str)).map(str::to_owned);
+        say("spec.subscription", format!("there is no Subscription {unit}"), meant);
     }
     let Some(clusters) = &suspension.clusters else {
         return findings;
     };
     for (index, name) in clusters.names.iter().enumerate() {
         if !declared.clusters.contains_key(name) {
-            say(
-                &format!("spec.clusters[{index}]"),
-                format!("there is no cluster {name}"),
-            );
+            let names = declared.clusters.keys().map(|name| name.as_str());
+            let meant = nearest(name.as_str(), names).map(str::to_owned);
+            let field = format!("spec.clusters[{index}]");
+            say(&field, format!("there is no cluster {name}"), meant);
         }
     }
     let mut all = declared.clusters.values();
     if let Some(selector) = &clusters.selector
         && !all.any(|cluster| selector.matches(&cluster.labels))
     {
-        say("spec.clusterAffinity", "matches no cluster".to_owned());
+        say("spec.clusterAffinity", "matches no cluster".to_owned(), None);
     }
     findings
 }

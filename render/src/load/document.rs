@@ -161,7 +161,9 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
         Kind::Own(own) => read_own(own, source, part, map, kinds::is_ours(&api_version), reading),
         Kind::Unknown => {
             let message = format!("{kind} of {api_version} is not known to this version");
-            let error = Finding::error("UnknownKind", message).at(&**source.file, part.line);
+            let error = Finding::error("UnknownKind", message)
+                .at(&**source.file, part.line)
+                .hint(kinds::meant(&api_version, &kind));
             reading.findings.push(error.clone());
             // Whatever it declared before, it did not take back: a misspelt kind removes nothing.
             let (key, target) = (None, None);

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, Severity};
+use crate::nearest::nearest;
 use crate::yaml::Places;
 
 /// What is wrong with one field; its file and line are added when the document is done.
@@ -75,6 +76,8 @@ pub(super) struct Fields<'a> {
     path: String,
     judge: &'a Judge,
     taken: Vec<&'a str>,
+    /// Every field that was asked for, written or not: all that may stand here.
+    asked: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
@@ -84,6 +87,7 @@ impl<'a> Fields<'a> {
             path: path.into(),
             judge,
             taken: Vec::new(),
+            asked: Vec::new(),
         }
     }
 
@@ -106,19 +110,20 @@ impl<'a> Fields<'a> {
     }
 
     /// The field's value, null included.
-    pub(super) fn written(&mut self, name: &str) -> Option<&'a Value> {
+    pub(super) fn written(&mut self, name: &'static str) -> Option<&'a Value> {
         #[cfg(test)]
         asked::note(&self.path(name));
+        self.asked.push(name);
         let (key, value) = self.map.get_key_value(name)?;
         self.taken.push(key);
         Some(value)
     }
 
-    fn value(&mut self, name: &str) -> Option<&'a Value> {
+    fn value(&mut self, name: &'static str) -> Option<&'a Value> {
         self.written(name).filter(|value| !value.is_null())
     }
 
-    pub(super) fn text(&mut self, name: &str) -> Option<&'a str> {
+    pub(super) fn text(&mut self, name: &'static str) -> Option<&'a str> {
         let value = self.value(name)?;
         let text = value.as_str();
         if text.is_none() {
@@ -127,7 +132,7 @@ impl<'a> Fields<'a> {
         text
     }
 
-    pub(super) fn required_text(&mut self, name: &str) -> Option<&'a str> {
+    pub(super) fn required_text(&mut self, name: &'static str) -> Option<&'a str> {
         match self.text(name) {
             Some("") => {
                 self.error(name, "FieldInvalid", "must not be empty", "");
@@ -141,7 +146,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
+    pub(super) fn boolean(&mut self, name: &'static str) -> Option<bool> {
         let value = self.value(name)?;
         if !value.is_boolean() {
             self.wrong_type(name, "true or false", value);
@@ -149,7 +154,7 @@ impl<'a> Fields<'a> {
         value.as_bool()
     }
 
-    pub(super) fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
+    pub(super) fn integer(&mut self, name: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
         let value = self.value(name)?;
         let Some(number) = value.as_i64() else {
             self.wrong_type(name, "a whole number", value);
@@ -164,18 +169,23 @@ impl<'a> Fields<'a> {
     }
 
     /// One of some words.
-    pub(super) fn choice<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
-        let text = self.text(name)?;
-        let found = words.iter().find(|(word, _)| *word == text);
+    pub(super) fn choice<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let value = self.value(name)?;
+        let found = words.iter().find(|(word, _)| value.as_str() == Some(word));
         if found.is_none() {
             let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            let message = format!("must be one of {}, not {text:?}", known.join(", "));
-            self.error(name, "FieldInvalid", message, "");
+            let given = value
+                .as_str()
+                .map_or_else(|| called(value).to_owned(), |text| format!("{text:?}"));
+            let message = format!("must be one of {}, not {given}", known.join(", "));
+            let near = value.as_str().and_then(|text| nearest(text, known.iter().copied()));
+            let hint = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
+            self.error(name, "FieldInvalid", message, hint);
         }
         found.map(|(_, value)| *value)
     }
 
-    pub(super) fn object(&mut self, name: &str) -> Option<Fields<'a>> {
+    pub(super) fn object(&mut self, name: &'static str) -> Option<Fields<'a>> {
         let value = self.value(name)?;
         let Some(map) = value.as_object() else {
             self.wrong_type(name, "a map", value);
@@ -184,7 +194,7 @@ impl<'a> Fields<'a> {
         Some(Fields::new(map, self.path(name), self.judge))
     }
 
-    pub(super) fn list(&mut self, name: &str) -> Option<&'a [Value]> {
+    pub(super) fn list(&mut self, name: &'static str) -> Option<&'a [Value]> {
         let value = self.value(name)?;
         let Some(items) = value.as_array() else {
             self.wrong_type(name, "a list", value);
@@ -194,7 +204,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of maps; items of another type are reported and left out.
-    pub(super) fn objects(&mut self, name: &str) -> Option<Vec<Fields<'a>>> {
+    pub(super) fn objects(&mut self, name: &'static str) -> Option<Vec<Fields<'a>>> {
         let items = self.list(name)?;
         let mut objects = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
@@ -208,7 +218,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of texts; items of another type are reported and left out.
-    pub(super) fn texts(&mut self, name: &str) -> Option<Vec<String>> {
+    pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<String>> {
         let items = self.list(name)?;
         let mut texts = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
@@ -221,7 +231,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A map from text to text, such as labels.
-    pub(super) fn text_map(&mut self, name: &str) -> BTreeMap<String, String> {
+    pub(super) fn text_map(&mut self, name: &'static str) -> BTreeMap<String, String> {
         let Some(value) = self.value(name) else {
             return BTreeMap::new();
         };
@@ -240,9 +250,18 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes fields that are known and not read; whether one of them is written.
-    pub(super) fn known(&mut self, names: &[&str]) -> bool {
+    pub(super) fn known(&mut self, names: &[&'static str]) -> bool {
+        let asked = self.asked.len();
         // Counted, since a search would stop at the first and leave the others as unknown fields.
-        names.iter().filter(|name| self.value(name).is_some()).count() > 0
+        let found = names.iter().filter(|name| self.value(name).is_some()).count();
+        // Nobody means a field that is not read.
+        self.asked.truncate(asked);
+        found > 0
+    }
+
+    /// Whether a field is written that nobody took.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.map.keys().any(|key| !self.taken.contains(&key.as_str()))
     }
 
     /// Reports every field that nobody took.
@@ -257,7 +276,19 @@ impl<'a> Fields<'a> {
                 Severity::Warning
             };
             let message = format!("unknown field {key:?}");
-            self.judge.say(severity, "UnknownField", self.path(key), message, "");
+            let hint = self.meant(key);
+            self.judge.say(severity, "UnknownField", self.path(key), message, hint);
+        }
+    }
+
+    /// What a field that nobody took may have been meant to be.
+    fn meant(&self, key: &str) -> String {
+        let mut known: Vec<_> = self.asked.clone();
+        known.sort_unstable();
+        known.dedup();
+        match nearest(key, known.iter().copied()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("known here are {}", known.join(", ")),
         }
     }
 
@@ -291,16 +322,26 @@ impl<'a> Fields<'a> {
     }
 
     fn wrong_type(&self, name: &str, wanted: &str, found: &Value) {
-        let (found, hint) = match found {
-            Value::Null => ("null", ""),
-            Value::Bool(_) => ("a boolean", "put it in quotes if text is meant"),
-            Value::Number(_) => ("a number", "put it in quotes if text is meant"),
-            Value::String(_) => ("text", ""),
-            Value::Array(_) => ("a list", ""),
-            Value::Object(_) => ("a map", ""),
+        let in_quotes = wanted == "text" && matches!(found, Value::Bool(_) | Value::Number(_));
+        let hint = match wanted {
+            _ if in_quotes => "put it in quotes if text is meant",
+            "a list" => "begin each item with a dash",
+            _ => "",
         };
-        let hint = if wanted == "text" { hint } else { "" };
+        let found = called(found);
         self.error(name, "FieldType", format!("must be {wanted}, not {found}"), hint);
+    }
+}
+
+/// How people call a value's type.
+fn called(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
     }
 }
 

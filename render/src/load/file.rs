@@ -44,11 +44,8 @@ pub(super) fn is_manifest(path: &str) -> bool {
 
 /// Reads a file. Never fails: a file that cannot be read says so in its findings.
 pub(super) fn read(path: &Arc<str>, file: &SourceFile) -> ReadFile {
-    let refuse = |reason: &str, message: String, line: u32| {
-        let finding = Finding::error(reason, message)
-            .at(&**path, line)
-            .hint("what is no manifest can be left out with a .flotillaignore");
-        ReadFile::unreadable(finding)
+    let refuse = |reason: &str, message: String, line: u32, hint: &str| {
+        ReadFile::unreadable(Finding::error(reason, message).at(&**path, line).hint(hint))
     };
     if file.bytes.len() > FILE_BYTES_MAX {
         return too_large(path, file.bytes.len() as u64);
@@ -62,13 +59,21 @@ pub(super) fn read(path: &Arc<str>, file: &SourceFile) -> ReadFile {
     }
     let text = match yaml::decode(&file.bytes) {
         Ok(text) => text,
-        Err(error) => return refuse("NotText", error.message, error.line),
+        Err(error) => {
+            let hint = "save it as UTF-8; what is no manifest can be left out with a .flotillaignore";
+            return refuse("NotText", error.message, error.line, hint);
+        }
     };
     let documents = match yaml::read(&text) {
         Ok(documents) => documents,
         Err(error) => {
+            if let Some(line) = conflict(&text) {
+                let message = "a merge was committed with its conflict".to_owned();
+                let hint = "keep one of the two sides, and remove the lines <<<<<<<, ======= and >>>>>>>";
+                return refuse("NotYaml", message, line, hint);
+            }
             let message = format!("{} (column {})", error.message, error.column);
-            return refuse("NotYaml", message, error.line);
+            return refuse("NotYaml", message, error.line, remedy(&text, &error));
         }
     };
     let mut read = ReadFile::default();
@@ -78,11 +83,75 @@ pub(super) fn read(path: &Arc<str>, file: &SourceFile) -> ReadFile {
         read.findings.extend(reading.findings);
         read.broken.extend(reading.broken);
     }
+    if is_for_declarations(path) {
+        refuse_what_declares_nothing(&mut read);
+    }
     read
+}
+
+/// Where people keep declarations and nothing else, by the folders that `flotilla init` makes.
+fn is_for_declarations(path: &str) -> bool {
+    let folders = [
+        "clusters/",
+        "subscriptions/",
+        "localizations/",
+        "globalizations/",
+        "policies/",
+    ];
+    path == "fleet.yaml" || folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// A declaration that lost its kind would be taken back without a word, and with it what it holds or gates.
+fn refuse_what_declares_nothing(read: &mut ReadFile) {
+    let (findings, broken) = (&mut read.findings, &mut read.broken);
+    for item in &read.items {
+        let Item::Neither(finding) = item else { continue };
+        if finding.reason != "NotAnObject" {
+            continue;
+        }
+        let error = Finding {
+            hint: "a declaration begins with apiVersion and kind; leave out what is none with a .flotillaignore"
+                .to_owned(),
+            ..(**finding).clone()
+        };
+        findings.push(error.clone());
+        let (key, target) = (None, None);
+        broken.push(Broken { key, target, error });
+    }
+}
+
+/// The line of the first mark that Git leaves where two sides could not be merged.
+fn conflict(text: &str) -> Option<u32> {
+    let at = text.lines().position(|line| line.starts_with("<<<<<<< "))?;
+    u32::try_from(at + 1).ok()
+}
+
+/// What to do about text that is no YAML, by what people get wrong most.
+fn remedy(text: &str, error: &yaml::YamlError) -> &'static str {
+    let line = text
+        .lines()
+        .nth(error.line.saturating_sub(1) as usize)
+        .unwrap_or_default();
+    if line.contains("{{") {
+        return "a template is no manifest: render it in CI and commit the result, or leave it out with a .flotillaignore";
+    }
+    if error.message.contains("tab") {
+        return "indent with blanks";
+    }
+    if error.message.contains("mapping values are not allowed") {
+        return "put text with a colon and a blank in quotes";
+    }
+    if error.message.contains("stands twice") {
+        return "keep one of the two";
+    }
+    "correct it here or in the line above; what is no manifest can be left out with a .flotillaignore"
 }
 
 /// A file that was left unread for its size in bytes.
 pub(super) fn too_large(path: &Arc<str>, bytes: u64) -> ReadFile {
     let message = format!("the file has {bytes} bytes, and at most {FILE_BYTES_MAX} are read");
-    ReadFile::unreadable(Finding::error("FileTooLarge", message).at(&**path, 0))
+    let finding = Finding::error("FileTooLarge", message)
+        .at(&**path, 0)
+        .hint("divide it into several files; what is no manifest can be left out with a .flotillaignore");
+    ReadFile::unreadable(finding)
 }

@@ -88,7 +88,12 @@ fn rules(path: &str, text: &str, findings: &mut Vec<Finding>) -> Gitignore {
     for (index, line) in text.lines().enumerate() {
         if builder.add_line(None, line).is_err() {
             let number = u32::try_from(index + 1).unwrap_or(0);
-            let finding = Finding::warning("IgnoreRuleInvalid", "this line is no gitignore rule").at(path, number);
+            let finding = Finding::warning(
+                "IgnoreRuleInvalid",
+                "this line is no gitignore rule, and leaves nothing out",
+            )
+            .at(path, number)
+            .hint("put \\ before a bracket that is meant as one");
             findings.push(finding);
         }
     }

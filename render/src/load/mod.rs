@@ -79,6 +79,6 @@ pub fn objects(path: &str, content: &SourceFile) -> (Vec<Arc<ManifestObject>>, V
 
 /// Whether a content of a file would not be named in [`Fleet::unreadable`], so that it can stand in for a
 /// later one that would.
-pub fn is_readable(content: &SourceFile) -> bool {
-    !file::read(&Arc::from(""), content).wants_last_good()
+pub fn is_readable(path: &str, content: &SourceFile) -> bool {
+    !file::read(&Arc::from(path), content).wants_last_good()
 }

@@ -42,7 +42,7 @@ enum Form {
 /// Why a path is none of a feed's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PatternError {
-    #[error("a path starts at the root of the repository and cannot leave it")]
+    #[error("a path starts at the root of the repository, without a slash, and cannot leave it")]
     Outside,
     #[error("a path has / between its parts and no empty part")]
     Form,

@@ -177,7 +177,7 @@ impl Selecting<'_> {
             wanted.api_version, wanted.kind, wanted.namespace, wanted.name
         );
         let near = self.context.index.near(wanted);
-        let hint = near.unwrap_or_else(|| "to stop delivering it, remove the feed".to_owned());
+        let hint = near.unwrap_or_else(|| "correct the feed; to stop delivering it, remove the feed".to_owned());
         self.error("FeedMatchesNothing", message, hint);
     }
 
@@ -196,7 +196,11 @@ impl Selecting<'_> {
             .collect();
         if found.is_empty() {
             let message = "no manifest has labels that match; the unit keeps what it had";
-            self.error("FeedMatchesNothing", message, "to stop delivering, remove the feed");
+            self.error(
+                "FeedMatchesNothing",
+                message,
+                "correct the feed; to stop delivering, remove it",
+            );
         }
         for entry in found {
             self.add(entry);
@@ -229,7 +233,9 @@ impl Selecting<'_> {
         let before = self.objects.len() + self.errors.len();
         let tree = self.context.catalog.tree;
         self.hold_for_unread_rules(|folder| paths(tree, selection).any(|(path, _)| path.starts_with(folder)));
-        self.hold_for_unknown(|unknown| selection.matches(unknown));
+        // A symlink that leads nowhere is said below, with the reason.
+        let is_symlink = |path: &str| matches!(tree.files.get(path), Some(SourceEntry::Symlink(_)));
+        self.hold_for_unknown(|unknown| selection.matches(unknown) && !is_symlink(unknown));
         let mut found = false;
         let catalog = self.context.catalog;
         for (path, entry) in paths(catalog.tree, selection) {
@@ -245,7 +251,11 @@ impl Selecting<'_> {
         }
         if !found && before == self.objects.len() + self.errors.len() {
             let message = format!("no object was found in {path:?}; the unit keeps what it had");
-            self.error("FeedMatchesNothing", message, "to stop delivering, remove the feed");
+            self.error(
+                "FeedMatchesNothing",
+                message,
+                "correct the feed; to stop delivering, remove it",
+            );
         }
     }
 

@@ -77,6 +77,15 @@ impl Problem {
             Self::Divided => "change the replicas in the manifest, or the subscribers' weights",
             Self::Identity(_) => "another name or namespace is another object: give the cluster a feed of its own",
             Self::ChartNeedsHelm => "with overrideChart: true the value changes the HelmChart, else its values",
+            Self::NotAList => {
+                r#"a JSONPatch is a list such as [{"op": "replace", "path": "/spec/replicas", "value": 3}]"#
+            }
+            Self::NotAMapping => "a MergePatch is a map of the fields that change",
+            Self::Unreadable(_) | Self::SeveralDocuments => "the value is one text of JSON or YAML",
+            Self::Operation { .. } => {
+                "compare it with the manifest; paths begin with / and name keys and positions from 0"
+            }
+            Self::FieldMissing(_) | Self::FieldNotText(_) => "compare fieldPath with the manifest",
             _ => "",
         }
     }

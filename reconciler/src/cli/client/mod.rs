@@ -51,8 +51,19 @@ pub(super) struct ServerOptions {
     #[arg(long, env = "FLOTILLA_SERVER", default_value = "http://127.0.0.1:7070")]
     server: Server,
     /// Seconds that an answer may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = seconds)]
     timeout: u64,
+}
+
+/// How long somebody waits at most.
+const TIMEOUT_SECONDS_MAX: u64 = 600;
+
+fn seconds(text: &str) -> Result<u64, String> {
+    let found = text
+        .parse()
+        .ok()
+        .filter(|seconds| (1..=TIMEOUT_SECONDS_MAX).contains(seconds));
+    found.ok_or_else(|| format!("it is no whole number of seconds from 1 to {TIMEOUT_SECONDS_MAX}"))
 }
 
 impl FromStr for Server {

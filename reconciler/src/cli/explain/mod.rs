@@ -7,10 +7,10 @@ mod text;
 use std::process::ExitCode;
 
 use http::StatusCode;
+use render::nearest::nearest;
 use serde_json::Value;
 
 use super::client::{ClientError, GROUP, JSON, ServerOptions, encoded, failed};
-use super::nearest::nearest;
 use super::{exit, output, wait_for};
 
 /// Which unit is explained, and how.

@@ -9,10 +9,10 @@ mod watch;
 
 use std::process::ExitCode;
 
+use render::nearest::nearest;
 use serde_json::{Value, json};
 
 use super::client::{ClientError, GROUP, JSON, ServerOptions, encoded, failed};
-use super::nearest::nearest;
 use super::{exit, output, wait_for};
 use printer::Printer;
 use resource::Resource;

@@ -86,11 +86,11 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
             }))
         }
         Err(error) => {
-            let line = visible(&crate::fault::line(error.as_ref()));
             if arguments.output == Output::Json {
+                let line = visible(&crate::fault::line(error.as_ref()));
                 output::print(&output::json(&json!({ "error": line })));
             }
-            output::tell(&format!("error: {line}\n"));
+            output::fail(error.as_ref());
             Ok(ExitCode::from(exit::PLAN_ERROR))
         }
     }
@@ -119,11 +119,47 @@ fn print(arguments: &PlanArguments, shown: &Shown) -> anyhow::Result<()> {
         output::tell("hint: no rendered ref is here to compare with; `git fetch` brings the one the hub wrote\n");
     }
     if arguments.output == Output::Text {
-        for finding in &shown.findings {
-            output::tell(&format!("{}\n", in_sight(finding)));
+        for finding in once(&shown.findings) {
+            output::tell(&format!("{}\n", in_sight(&finding)));
         }
     }
     Ok(())
+}
+
+/// Clusters that a finding names before the rest is counted.
+const CLUSTERS_NAMED: usize = 5;
+
+/// Each finding once: one that differs by its cluster alone names them all in its message.
+fn once(findings: &[Finding]) -> Vec<Finding> {
+    let without_cluster = |finding: &Finding| Finding {
+        cluster: None,
+        ..finding.clone()
+    };
+    let mut told: Vec<(Finding, Vec<String>)> = Vec::new();
+    for finding in findings {
+        let bare = without_cluster(finding);
+        let cluster = finding.cluster.iter().map(ToString::to_string);
+        // Equal ones stand side by side, since a cluster is what findings are sorted by last.
+        match told.last_mut() {
+            Some((last, clusters)) if *last == bare => clusters.extend(cluster),
+            _ => told.push((bare, cluster.collect())),
+        }
+    }
+    let named = |(mut finding, clusters): (Finding, Vec<String>)| {
+        let shown = clusters[..clusters.len().min(CLUSTERS_NAMED)].join(", ");
+        finding.message = match clusters.len() {
+            0 => finding.message,
+            1 => format!("{} (cluster {shown})", finding.message),
+            count if count <= CLUSTERS_NAMED => format!("{} (clusters {shown})", finding.message),
+            count => format!(
+                "{} (clusters {shown} and {} more)",
+                finding.message,
+                count - CLUSTERS_NAMED
+            ),
+        };
+        finding
+    };
+    told.into_iter().map(named).collect()
 }
 
 /// A finding whose words, which may come from anybody's file, steer no terminal.

@@ -12,13 +12,15 @@ use crate::hub::repository::RepositoryError;
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// A ref name that Git does not allow.
-    #[error("{name:?} is not a valid ref name")]
+    #[error("{name:?} is not a valid ref name; hint: a ref is named like flotilla/rendered")]
     RefName {
         /// As given.
         name: String,
     },
     /// Two of the refs cannot be there at once.
-    #[error("the refs {one} and {other} cannot both exist")]
+    #[error(
+        "the refs {one} and {other} cannot both exist; hint: give --rendered-ref and --released-ref names that no other begins with"
+    )]
     RefsCollide {
         /// One of them.
         one: String,
@@ -26,7 +28,9 @@ pub enum StateError {
         other: String,
     },
     /// The source branch is a ref that the hub writes.
-    #[error("the source branch {branch} is a ref that the hub writes")]
+    #[error(
+        "the source branch {branch} is a ref that the hub writes; hint: name the branch that people push to with --branch"
+    )]
     SourceIsOutput {
         /// Its full name.
         branch: String,

@@ -35,7 +35,7 @@ pub struct RemoteUrl {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Nothing at all.
-    #[error("it is empty")]
+    #[error("it is empty; hint: name a folder or a URL")]
     Empty,
     /// A user name or a password in the URL.
     #[error(
@@ -52,7 +52,7 @@ pub enum AddressError {
         scheme: String,
     },
     /// A part is missing or impossible.
-    #[error("{shown} {reason}")]
+    #[error("{shown} {reason}; hint: a URL is like https://git.example.com/team/fleet.git")]
     Malformed {
         /// The URL, without secrets.
         shown: String,

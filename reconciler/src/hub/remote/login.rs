@@ -42,7 +42,7 @@ pub struct Login {
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     /// It is not there, or not for us.
-    #[error("failed to read {path}, which {flag} names")]
+    #[error("failed to read {path}, which {flag} names; hint: name a file that this process may read")]
     Read {
         /// Which.
         path: PathBuf,
@@ -61,7 +61,9 @@ pub enum LoginError {
         mode: u32,
     },
     /// A line that says nothing we know.
-    #[error("{path}:{line}: expected username=NAME or password=TOKEN")]
+    #[error(
+        "{path}:{line}: this line is neither username=NAME nor password=TOKEN; hint: write the two, each on a line of its own"
+    )]
     Line {
         /// Which file.
         path: PathBuf,
@@ -69,7 +71,9 @@ pub enum LoginError {
         line: usize,
     },
     /// A line that must be there.
-    #[error("{path}: there is no line {field}=…")]
+    #[error(
+        "{path}: there is no line {field}=…; hint: write username=NAME and password=TOKEN, each on a line of its own"
+    )]
     Missing {
         /// Which file.
         path: PathBuf,
@@ -83,7 +87,7 @@ pub enum LoginError {
         path: PathBuf,
     },
     /// A flag that means nothing for this URL.
-    #[error("{flag} is for {scheme} URLs, and {url} is none")]
+    #[error("{flag} is for {scheme} URLs, and {url} is none; hint: leave it out, or change --repository")]
     NotFor {
         /// The flag.
         flag: &'static str,

@@ -21,6 +21,18 @@ pub enum RepositoryError {
         #[source]
         source: gix::Error,
     },
+    /// Nothing at all is there.
+    #[error("there is no folder {path}; hint: git init --bare makes a repository, and git clone --mirror a copy")]
+    NotThere {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Something else is there.
+    #[error("{path} is no git repository; hint: name the folder of one, bare or with its .git")]
+    NotARepository {
+        /// Where.
+        path: PathBuf,
+    },
     /// Its refs are kept in a form that cannot be read.
     #[error(
         "the git repository {path} keeps its refs as {format:?}; only \"files\" can be read; hint: git clone --mirror --ref-format=files"
@@ -176,6 +188,16 @@ fn open(path: &Path) -> Result<ThreadSafeRepository, RepositoryError> {
         path: path.to_owned(),
         source,
     };
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(RepositoryError::NotThere { path: path.to_owned() });
+        }
+        // Said here, since what a file holds would be part of gix's words.
+        Ok(metadata) if metadata.is_file() || !has_repository(path) => {
+            return Err(RepositoryError::NotARepository { path: path.to_owned() });
+        }
+        _ => {}
+    }
     if has_other_ids(path) {
         return Err(RepositoryError::ObjectFormat { path: path.to_owned() });
     }
@@ -197,6 +219,12 @@ fn open(path: &Path) -> Result<ThreadSafeRepository, RepositoryError> {
         }),
         _ => Ok(handle),
     }
+}
+
+/// Whether a folder has what every repository has.
+fn has_repository(path: &Path) -> bool {
+    let there = |name: &str| path.join(name).symlink_metadata().is_ok();
+    there(".git") || there("HEAD")
 }
 
 /// Whether its configuration says so: gix would say no more than that it cannot open it.

@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use super::turn::Hub;
 use crate::hub::blocking::blocking;
 use crate::hub::engine::{Event, Head, StateHead};
-use crate::hub::look::look;
+use crate::hub::look::{Told, look};
 use crate::hub::options::HubOptions;
 use crate::hub::remote::Remote;
 use crate::hub::source::{Look, RefWatch, WatchState};
@@ -67,6 +67,7 @@ impl Hub {
     fn source_look(&self) -> impl Fn() -> Option<Event> + Clone + Send + 'static {
         let (source, state, on_rewrite) = (Arc::clone(&self.source), Arc::clone(&self.state), self.on_rewrite);
         let remote = self.remote.clone();
+        let told = Arc::new(Told::default());
         move || {
             if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
                 return None;
@@ -76,6 +77,7 @@ impl Hub {
                 .unwrap_or_else(PoisonError::into_inner)
                 .accepted_or_published();
             let head = look(&source, judged_by.as_ref(), on_rewrite);
+            told.seen(&head, &source);
             let is_unreadable = matches!(head, Head::Unreadable { .. });
             suspect(remote.as_deref(), is_unreadable);
             if let (Some(remote), Some(accepted), Head::At { revision, .. }) = (&remote, &judged_by, &head)

@@ -62,13 +62,15 @@ pub enum ServeError {
         text: String,
     },
     /// Others than this machine could ask.
-    #[error("{address} is not a loopback address; this API knows no callers and answers on this machine only")]
+    #[error(
+        "{address} is not a loopback address; this API knows no callers and answers on this machine only: name 127.0.0.1 or unix:/path"
+    )]
     NotLoopback {
         /// What was given.
         address: SocketAddr,
     },
     /// The address or path is taken or forbidden.
-    #[error("failed to listen on {listen}")]
+    #[error("failed to listen on {listen}; hint: end what listens there, or name another place with --api")]
     Bind {
         /// Where.
         listen: Listen,

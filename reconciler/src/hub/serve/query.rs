@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use render::name::{wrong_label_key, wrong_label_value};
 use render::selector::{LabelSelector, Operator, Requirement};
 
 use super::answer::Refused;
@@ -180,6 +181,16 @@ fn requirement(part: &str) -> Result<Requirement, Refused> {
     if key.is_empty() || key.contains(|c: char| c.is_whitespace() || "()=!".contains(c)) {
         return Err(Refused::bad_request(format!("label selector {part:?} cannot be read")));
     }
+    if let Some(rule) = wrong_label_key(&key) {
+        return Err(Refused::bad_request(format!(
+            "label selector {part:?}: its key is not valid: {rule}"
+        )));
+    }
+    if let Some(rule) = values.iter().find_map(|value| wrong_label_value(value)) {
+        return Err(Refused::bad_request(format!(
+            "label selector {part:?}: its value is not valid: {rule}"
+        )));
+    }
     Ok(Requirement { key, operator, values })
 }
 
@@ -224,7 +235,19 @@ mod tests {
 
     #[test]
     fn a_selector_that_cannot_be_read_is_refused() {
-        for selector in ["env in prod", "=a", "a b", "(", "a in (b"] {
+        for selector in [
+            "env in prod",
+            "=a",
+            "a b",
+            "(",
+            "a in (b",
+            "a===",
+            "a=b=c",
+            "a!==b",
+            "a=b c",
+            "-a",
+            "a in (b c)",
+        ] {
             assert!(label_selector(selector).is_err(), "{selector}");
         }
         let pairs = [("fieldSelector".to_owned(), "status.phase=Running".to_owned())];

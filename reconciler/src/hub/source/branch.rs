@@ -12,7 +12,7 @@ use crate::hub::repository::{LocalRepository, RepositoryError, commit, first_par
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The text given as branch cannot be one.
-    #[error("{name:?} is not a valid branch name")]
+    #[error("{name:?} is not a valid branch name; hint: --branch takes a name such as main")]
     BranchName {
         /// As given.
         name: String,
@@ -32,13 +32,12 @@ pub enum SourceError {
         revision: Revision,
     },
     /// Words of a person that name no commit, or more than one.
-    #[error("{spec:?} names no commit")]
+    #[error(
+        "{spec:?} names no commit here, or several; hint: name a branch, a tag or an id; git fetch brings what is new"
+    )]
     NoCommit {
         /// As given.
         spec: String,
-        /// Why.
-        #[source]
-        source: gix::Error,
     },
     /// Something was there and could not be read whole.
     #[error("the source repository could not be read")]
@@ -93,10 +92,8 @@ impl Source {
         let found = repo.rev_parse_single(format!("{spec}^{{commit}}").as_str());
         match found {
             Ok(id) => Ok(revision(id.detach())),
-            Err(source) => Err(SourceError::NoCommit {
-                spec: spec.to_owned(),
-                source,
-            }),
+            // What it is for gix says nothing to a person.
+            Err(_) => Err(SourceError::NoCommit { spec: spec.to_owned() }),
         }
     }
 

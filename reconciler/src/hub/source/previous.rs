@@ -13,7 +13,7 @@ use crate::hub::repository::{RepositoryError, commit, first_parent, revision};
 use crate::limits::HISTORY_COMMITS_MAX;
 
 /// Says whether a file's content can be read by those who will ask for it.
-pub type Parses<'a> = &'a dyn Fn(&SourceFile) -> bool;
+pub type Parses<'a> = &'a dyn Fn(&str, &SourceFile) -> bool;
 
 /// An unreadable file whose history is searched.
 struct Pending {
@@ -131,7 +131,7 @@ impl Source {
         file.seen = Some(id);
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         match FolderReader::new(repo, &mut cache.blobs, at).blob(id)? {
-            SourceEntry::File(content) if parses(&content) => Ok(Answer::Good(content)),
+            SourceEntry::File(content) if parses(&file.path, &content) => Ok(Answer::Good(content)),
             _ => Ok(Answer::StillBad),
         }
     }

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::metadata::Metadata;
-use super::{OwnKind, Place, Reading};
+use super::{OwnKind, Place, Reading, labels};
 use crate::model::{Cluster, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, SyncMode, Taint, TaintEffect};
 use crate::name::ClusterName;
 
@@ -23,6 +23,7 @@ const MODES: &[(&str, SyncMode)] = &[
 
 pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>) -> Reading {
     let name = name(top, metadata);
+    labels::check(top, "metadata.labels", &metadata.labels);
     let spec = top.object("spec").map(read_spec).unwrap_or_default();
     let Some(name) = name else {
         return Reading {

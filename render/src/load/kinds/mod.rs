@@ -4,6 +4,7 @@
 mod chart;
 mod cluster;
 mod fleet;
+mod labels;
 mod metadata;
 mod overrides;
 mod selector;
@@ -15,6 +16,8 @@ use serde_json::{Map, Value};
 use super::declaration::{Declaration, DeclarationKey};
 use super::fields::{Fields, Judge};
 use crate::model::{CLUSTERNET_APPS_API_VERSION, CLUSTERNET_CLUSTERS_API_VERSION, FLEET_API_VERSION};
+use crate::name::group_of;
+use crate::nearest::{distance, nearest};
 use metadata::Metadata;
 
 pub(super) use chart::check as check_chart;
@@ -79,7 +82,7 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Globalization") => Kind::Own(OwnKind::Globalization),
         (FLEET_API_VERSION, "Suspension") => Kind::Own(OwnKind::Suspension),
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "HelmChart") => Kind::Chart,
-        _ if is_ours(api_version) => Kind::Unknown,
+        _ if is_ours(api_version) || is_mistyped(api_version) => Kind::Unknown,
         _ if is_clusternets(api_version) => Kind::Unused,
         _ => Kind::Object,
     }
@@ -88,6 +91,49 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
 pub(super) fn is_ours(api_version: &str) -> bool {
     api_version.starts_with("fleet.flotilla.dev/")
 }
+
+/// Letters in which the group of a manifest may differ from ours and still be meant as ours.
+const MISTYPED_LETTERS_MAX: usize = 2;
+
+/// Whether a group is nearly ours or Clusternet's: what it declares would be an object that nobody delivers.
+fn is_mistyped(api_version: &str) -> bool {
+    let group = group_of(api_version);
+    let known = GROUPS.map(group_of);
+    // Objects are many and their groups nothing like ours, so that most are told apart by their length.
+    let near = |known: &str| {
+        known.len().abs_diff(group.len()) <= MISTYPED_LETTERS_MAX && distance(group, known) <= MISTYPED_LETTERS_MAX
+    };
+    !known.contains(&group) && known.into_iter().any(near)
+}
+
+const GROUPS: [&str; 3] = [
+    FLEET_API_VERSION,
+    CLUSTERNET_APPS_API_VERSION,
+    CLUSTERNET_CLUSTERS_API_VERSION,
+];
+
+/// What an unknown kind or version may have been meant to be.
+pub(super) fn meant(api_version: &str, kind: &str) -> String {
+    let known = OWN_KINDS.map(OwnKind::name);
+    let kind = match nearest(kind, known) {
+        Some(near) => near,
+        None => return format!("the kinds of {FLEET_API_VERSION} are {}", known.join(", ")),
+    };
+    let version = match nearest(group_of(api_version), GROUPS.map(group_of)) {
+        Some(near) => GROUPS.into_iter().find(|version| group_of(version) == near),
+        None => None,
+    };
+    format!("did you mean {kind} of {}?", version.unwrap_or(FLEET_API_VERSION))
+}
+
+const OWN_KINDS: [OwnKind; 6] = [
+    OwnKind::Fleet,
+    OwnKind::ManagedCluster,
+    OwnKind::Subscription,
+    OwnKind::Localization,
+    OwnKind::Globalization,
+    OwnKind::Suspension,
+];
 
 fn is_clusternets(api_version: &str) -> bool {
     api_version.starts_with("apps.clusternet.io/") || api_version.starts_with("clusters.clusternet.io/")

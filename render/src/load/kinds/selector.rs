@@ -1,6 +1,7 @@
 //! Label selectors inside a declaration.
 
 use super::super::fields::Fields;
+use super::labels;
 use crate::selector::{LabelSelector, Operator, Requirement};
 
 const OPERATORS: &[(&str, Operator)] = &[
@@ -13,6 +14,7 @@ const OPERATORS: &[(&str, Operator)] = &[
 /// Reads a selector; what is wrong in it is reported, and the rest is given.
 pub(super) fn read(mut fields: Fields<'_>) -> LabelSelector {
     let match_labels = fields.text_map("matchLabels");
+    labels::check(&fields, "matchLabels", &match_labels);
     let expressions = fields.objects("matchExpressions").unwrap_or_default();
     let match_expressions = expressions.into_iter().filter_map(requirement).collect();
     fields.finish();
@@ -35,6 +37,14 @@ fn requirement(mut fields: Fields<'_>) -> Option<Requirement> {
         }
         None => fields.require("operator"),
         Some(_) => {}
+    }
+    if let Some(problem) = key.as_deref().and_then(labels::wrong_key) {
+        fields.error("key", "FieldInvalid", problem, "");
+    }
+    for (index, problem) in values.iter().map(|value| labels::wrong_value(value)).enumerate() {
+        if let Some(problem) = problem {
+            fields.error(&format!("values[{index}]"), "FieldInvalid", problem, "");
+        }
     }
     fields.finish();
     Some(Requirement {

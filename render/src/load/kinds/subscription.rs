@@ -54,7 +54,15 @@ fn key(top: &Fields<'_>, metadata: &Metadata) -> Option<UnitKey> {
     }
     let namespace = metadata.namespace.as_deref().unwrap_or("default");
     UnitKey::new(namespace, metadata.name.as_str())
-        .map_err(|error| top.error("metadata", "FieldInvalid", error.to_string(), ""))
+        .map_err(|error| {
+            let is_namespace = UnitKey::new(namespace, "name").is_err();
+            let field = if is_namespace {
+                "metadata.namespace"
+            } else {
+                "metadata.name"
+            };
+            top.error(field, "FieldInvalid", error.to_string(), "");
+        })
         .ok()
 }
 
@@ -252,7 +260,7 @@ fn toleration(mut fields: Fields<'_>) -> Toleration {
 
 fn feed(mut fields: Fields<'_>) -> Option<(Feed, Option<Selection>)> {
     // Clusternet has one form of feed alone; the others are unknown fields there.
-    let written = |name: &str, fields: &mut Fields<'_>| {
+    let written = |name: &'static str, fields: &mut Fields<'_>| {
         fields.judge().ours && fields.written(name).is_some_and(|value| !value.is_null())
     };
     let feed = match (written("path", &mut fields), written("selector", &mut fields)) {
@@ -262,10 +270,28 @@ fn feed(mut fields: Fields<'_>) -> Option<(Feed, Option<Selection>)> {
         }
         (true, false) => path_feed(&mut fields),
         (false, true) => selector_feed(&mut fields),
+        (false, false) if fields.judge().ours && !is_object(&mut fields) => {
+            // A mistyped field is said as such, and once.
+            if !fields.has_unknown() {
+                fields.error("", "FieldMissing", "names nothing to deliver", FEED_FORMS);
+            }
+            None
+        }
         (false, false) => object_feed(&mut fields),
     };
     fields.finish();
     feed
+}
+
+const PATH_FORMS: &str = "for example feeds/web/** or feeds/web/page.yaml";
+
+const FEED_FORMS: &str = "a feed has a path, a selector, or apiVersion, kind, namespace and name of one object";
+
+/// Whether any field says which object is meant.
+fn is_object(fields: &mut Fields<'_>) -> bool {
+    fields.written("namespace");
+    let parts = ["apiVersion", "kind", "name"].map(|name| fields.written(name));
+    parts.iter().flatten().any(|value| !value.is_null())
 }
 
 fn object_feed(fields: &mut Fields<'_>) -> Option<(Feed, Option<Selection>)> {
@@ -291,7 +317,7 @@ fn path_feed(fields: &mut Fields<'_>) -> Option<(Feed, Option<Selection>)> {
             Ok(pattern) => excluded.push(pattern),
             Err(error) => {
                 let (reason, message) = (error.reason(), error.to_string());
-                fields.error(&format!("exclude[{index}]"), reason, message, "");
+                fields.error(&format!("exclude[{index}]"), reason, message, PATH_FORMS);
             }
         }
     }
@@ -302,7 +328,7 @@ fn path_feed(fields: &mut Fields<'_>) -> Option<(Feed, Option<Selection>)> {
             Some((Feed::Path { path, exclude }, Some(selection)))
         }
         Err(error) => {
-            fields.error("path", error.reason(), error.to_string(), "");
+            fields.error("path", error.reason(), error.to_string(), PATH_FORMS);
             None
         }
     }

@@ -180,8 +180,11 @@ fn what_only_moved_is_not_kept_twice() {
 
 #[test]
 fn what_can_stand_in_is_what_reads_without_errors_of_declarations() {
-    assert!(is_readable(&file(CLUSTER)));
-    assert!(is_readable(&file("any: yaml\n")));
-    assert!(!is_readable(&file(BROKEN)));
-    assert!(!is_readable(&file(&format!("{CLUSTER}spec: {{syncMode: Both}}\n"))));
+    assert!(is_readable("a.yaml", &file(CLUSTER)));
+    assert!(is_readable("a.yaml", &file("any: yaml\n")));
+    assert!(!is_readable("a.yaml", &file(BROKEN)));
+    assert!(!is_readable(
+        "a.yaml",
+        &file(&format!("{CLUSTER}spec: {{syncMode: Both}}\n"))
+    ));
 }

@@ -51,7 +51,7 @@ fn credentials_are_a_private_file_and_mistakes_name_their_line() {
         "username=flotilla\nhunter2\n",
         0o600,
         at,
-        "token:2: expected username=NAME",
+        "token:2: this line is neither username=NAME",
     );
     check("username=flotilla\npassword=\n", 0o600, at, "token:2: expected");
     check("username=a\nusername=b\n", 0o600, at, "token:2: expected");

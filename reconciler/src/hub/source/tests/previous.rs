@@ -7,7 +7,7 @@ use super::{open, revision};
 use crate::hub::repository::fixture::Fixture;
 use crate::hub::source::SourceError;
 
-fn parses(file: &SourceFile) -> bool {
+fn parses(_path: &str, file: &SourceFile) -> bool {
     !file.bytes.starts_with(b"bad")
 }
 

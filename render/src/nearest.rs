@@ -1,7 +1,7 @@
 //! What somebody may have meant: the nearest of the names that there are.
 
 /// The candidate that is fewest letters away; `None` where all are far.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A third of the letters: "wbe" is "web", and "db" is nothing like it.
     let far = word.chars().count() / 3 + 1;
     let (distance, found) = candidates
@@ -12,7 +12,7 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// Letters to insert, remove, replace or swap with their neighbour to make one word of the other.
-fn distance(from: &str, to: &str) -> usize {
+pub(crate) fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
     for (i, a) in from.iter().enumerate() {
