@@ -39,7 +39,8 @@ fn manifests_edited_by_hand_count_as_they_stand() {
             "the placement's promise does not count"
         );
         let content = repository.content(commit, digest).expect("the files do");
-        assert!(format!("{content:?}").contains("edited"), "{content:?}");
+        let text = String::from_utf8(content.to_json()).expect("canonical JSON is UTF-8");
+        assert!(text.contains("edited"), "{text}");
         assert_eq!(
             published.units[&unit_key("a/b")],
             fleet.published.units[&unit_key("a/b")]
