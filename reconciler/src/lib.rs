@@ -10,6 +10,7 @@ pub mod fault;
 pub mod limits;
 pub mod telemetry;
 pub mod wire;
+mod words;
 
 #[cfg(feature = "agent")]
 pub mod agent;

@@ -206,3 +206,80 @@ pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the clock is trusted to go on as it went.
 pub const CLOCK_LOOK: Duration = Duration::from_secs(60);
+
+/// How long the hub may take to accept the report stream.
+pub const REPORT_OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Characters of `git`'s error output in a message.
+pub const GIT_STDERR_CHARS_MAX: usize = 512;
+
+/// Bytes of `git`'s error output that are kept: the last ones, which say why it ended.
+pub const GIT_STDERR_BYTES_MAX: usize = 16 << 10;
+
+/// Watches of the hub's API at once: pedia, a few people and their scripts. Each costs a connection and a list of pointers.
+pub const API_WATCHES_MAX: usize = 64;
+
+/// How long one answer of the hub's API may take to be made; a watch's first byte counts.
+pub const API_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Characters of a selector; a person's are below a hundred.
+pub const SELECTOR_CHARS_MAX: usize = 4_096;
+
+/// How long a watch of the hub's API lasts at most, whatever it asks for.
+pub const API_WATCH_MAX: Duration = Duration::from_secs(3_600);
+
+/// Callers of the hub's API at once: every watch has its own connection, and each person or script one more. The next one
+/// waits in the kernel's queue.
+pub const API_CONNECTIONS_MAX: usize = 128;
+
+/// Bytes of the line and the headers of a request to the hub's API together.
+pub const API_HEADER_BYTES_MAX: usize = 32 << 10;
+
+/// How long a caller of the hub's API may take to send the headers, and how long a connection may rest between two requests.
+pub const API_HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A connection to the hub's API lasts no longer than the longest watch and a little: one whose caller reads no more would
+/// stay for ever otherwise.
+pub const API_CONNECTION_MAX: Duration = API_WATCH_MAX.saturating_add(Duration::from_secs(60));
+
+/// How long callers have to read their last answers when the hub ends.
+pub const API_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Removed objects that are remembered, so that a watch that was cut hears of them. An older watch lists
+/// again.
+pub const GONE_OBJECTS_MAX: usize = 1_024;
+
+/// Bytes of a body of `POST /reconcile`, which is thrown away: Git hosts send up to some MiB for a push of many commits.
+pub const RECONCILE_BODY_BYTES_MAX: usize = 8 << 20;
+
+/// Handshakes at a time: each costs a few signatures, and a storm of agents must not starve the tunnels
+/// that stand. The rest wait in the listener's own queue.
+pub const HANDSHAKES_MAX: usize = 64;
+
+/// After a failed accept (too many open files) the listener rests this long.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// The pause before a kubeconfig that could not be used is tried again.
+pub const KUBECONFIG_RETRY: Duration = Duration::from_secs(5);
+
+/// The pause before a cluster that could not be reached is tried again.
+pub const CLUSTER_RETRY: Duration = Duration::from_secs(5);
+
+/// How long an agent may take to accept a deliver stream, and to say what it holds before it is told.
+pub const SESSION_STEP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Replies that wait to be looked at: an agent answers an envelope with two, so a full queue is a peer that
+/// does not play by the rules, and pushes back.
+pub const REPLIES_MAX: usize = 16;
+
+/// How long an agent has to read why its session ends.
+pub const SESSION_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Bytes of a credentials file: two lines, and whatever somebody remarks.
+pub const CREDENTIALS_BYTES_MAX: u64 = 64 << 10;
+
+/// Folders that are looked through for what is left in a copy: refs lie at most some deep, objects two.
+pub const COPY_DEPTH_MAX: usize = 12;
+
+/// Characters of the words of a Git server in a message.
+pub const GIT_WORDS_CHARS_MAX: usize = 300;

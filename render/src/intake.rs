@@ -10,13 +10,11 @@ use crate::describe::{strip_server_fields, trim};
 use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::fleet::ManifestObject;
+use crate::limits::FILE_NAME_BYTES_MAX;
 use crate::load;
 use crate::name::ObjectKey;
 use crate::tree::SourceFile;
 use crate::yaml;
-
-/// Bytes of a file's name that every file system takes, with room for what marks a shortened one.
-const FILE_NAME_BYTES_MAX: usize = 200;
 
 /// What kubectl leaves on objects that it applied: a copy of all of it, Secrets as well.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::describe::{CarriedStep, Content, DescribedObject, Description, InvalidDescription, is_encrypted, key_of};
+use crate::limits::FILE_NAME_BYTES_MAX;
 use crate::model::FLEET_API_VERSION;
 use crate::name::{ObjectKey, UnitKey, VariantName};
 use crate::published::{Published, ReleaseRecord, UnitPlacement};
@@ -28,8 +29,6 @@ pub const PLACEMENTS_FOLDER: &str = "placements";
 /// Folder of the contents.
 pub const UNITS_FOLDER: &str = "units";
 
-/// Bytes of a file name that most file systems take.
-const FILE_NAME_BYTES_MAX: usize = 200;
 const OVERRIDES_SUFFIX: &str = ".overrides.yaml";
 
 /// A commit whose files are not in this form. Nothing may be concluded from it.

@@ -35,3 +35,6 @@ pub const MESSAGE_CHARS_MAX: usize = 1_024;
 
 /// Fields that one step is told to have changed: a person reads a screen of them, and a patch may write thousands.
 pub const TRACED_FIELDS_MAX: usize = 50;
+
+/// Bytes of a file's name: every file system takes 255, and what marks a shortened one needs room.
+pub const FILE_NAME_BYTES_MAX: usize = 200;

@@ -101,6 +101,13 @@ text_name! {
     |text| matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
+impl Revision {
+    /// Its first twelve digits: as many as Git shows people in a large repository.
+    pub fn short(&self) -> &str {
+        &self.0[..12]
+    }
+}
+
 text_name! {
     /// The name of a variant's folder: `default`, or 8 hex digits made from the names of its overrides,
     /// with a suffix `-held-<8 hex>` where an older content had to be kept beside a newer one.

@@ -1,7 +1,7 @@
 //! One tunnel after another: dial, serve what the hub opens, dial again.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::Uri;
 use render::ClusterName;
@@ -17,9 +17,7 @@ use super::deliver::{self, Holdings};
 use super::reports::{self, Sources};
 use super::target;
 use crate::apply::ApplyReport;
-
-/// How long the hub may take to accept the report stream.
-const REPORT_OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::limits::REPORT_OPEN_TIMEOUT;
 
 /// What every session of this agent has in common.
 pub(super) struct Dialer {

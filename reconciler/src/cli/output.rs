@@ -4,6 +4,9 @@ use std::io::Write as _;
 
 use serde_json::Value;
 
+pub(super) use crate::words::counted;
+use crate::words::steers;
+
 /// Prints data. False when nobody reads any more, which is no error of ours.
 pub(super) fn print(text: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
@@ -25,9 +28,6 @@ pub(super) fn fail(error: &dyn std::error::Error) {
 
 /// A text in one line, with everything that would steer a terminal written out.
 pub(super) fn visible(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if steers(c) {
@@ -51,12 +51,6 @@ pub(super) fn json(value: &Value) -> String {
         }
     }
     out
-}
-
-/// `1 unit`, `2 units`.
-pub(super) fn counted(count: usize, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {thing}{plural}")
 }
 
 /// Rows in columns, as kubectl sets them: three blanks between, nothing behind the last.

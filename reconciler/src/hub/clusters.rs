@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use kube::Client;
 use render::{ClusterName, Fleet};
@@ -16,11 +15,9 @@ use super::engine::Event;
 use super::session::Sessions;
 use crate::apply::{ApiServer, ApplierOptions, ApplyReport};
 use crate::fault::line;
+use crate::limits::KUBECONFIG_RETRY;
 use crate::telemetry::process_name;
 use crate::wire::Report;
-
-/// The pause before a kubeconfig that could not be used is tried again.
-const KUBECONFIG_RETRY: Duration = Duration::from_secs(5);
 
 /// Cluster → the context it is reached by, and what ends it.
 pub(super) struct Clusters {

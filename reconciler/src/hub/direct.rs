@@ -19,7 +19,7 @@ use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::session::Sessions;
 use crate::apply::{self, ApplierOptions, ApplyReport, Desired};
-use crate::limits::API_REQUEST_TIMEOUT;
+use crate::limits::{API_REQUEST_TIMEOUT, CLUSTER_RETRY};
 use crate::wire::{Accepted, Envelope, Held, Intake, Refusal, Report};
 
 /// Name of the ConfigMap that holds what the cluster took.
@@ -27,9 +27,6 @@ const HELD_NAME: &str = "flotilla-held";
 const HELD_KEY: &str = "held.json";
 /// Field manager of that ConfigMap alone; the objects of the fleet have the applier's.
 const HELD_MANAGER: &str = "flotilla-hub";
-
-/// The pause before a cluster that could not be reached is tried again.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// How long a burst of changes may become one report.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -91,7 +88,7 @@ impl Direct {
             tokio::select! {
                 biased;
                 () = ended.cancelled() => break,
-                () = sleep(RETRY) => {}
+                () = sleep(CLUSTER_RETRY) => {}
             }
         }
         self.sessions.dispatch.end(&self.cluster, epoch);

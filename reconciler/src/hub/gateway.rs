@@ -1,7 +1,6 @@
 //! The door that agents dial: connections in, proven tunnels out to `session`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use render::ClusterName;
 use tokio::net::{TcpListener, TcpStream};
@@ -13,13 +12,7 @@ use tracing::Instrument as _;
 use tunnel::AcceptOptions;
 
 use super::session::Sessions;
-
-/// Handshakes at a time: each costs a few signatures, and a storm of agents must not starve the tunnels
-/// that stand. The rest wait in the listener's own queue.
-const HANDSHAKES_MAX: usize = 64;
-
-/// After a failed accept (too many open files) the listener rests this long.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+use crate::limits::{ACCEPT_PAUSE, HANDSHAKES_MAX};
 
 /// Accepts agents until shutdown, then waits for their sessions to end.
 pub(super) async fn run(

@@ -12,13 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-use crate::limits::{GIT_COMMAND_TIMEOUT, GIT_OUTPUT_BYTES_MAX};
-
-/// Bytes of its error output in a message.
-const STDERR_CHARS_MAX: usize = 512;
-
-/// Bytes of its error output that are kept: the last ones, which say why it ended.
-const STDERR_BYTES_MAX: usize = 16 << 10;
+use crate::limits::{GIT_COMMAND_TIMEOUT, GIT_OUTPUT_BYTES_MAX, GIT_STDERR_BYTES_MAX, GIT_STDERR_CHARS_MAX};
 
 /// Why `git` did not do it.
 #[derive(Debug, thiserror::Error)]
@@ -148,7 +142,7 @@ impl Said {
         }
         Err(GitError::Failed {
             command,
-            stderr: self.stderr.trim().chars().take(STDERR_CHARS_MAX).collect(),
+            stderr: self.stderr.trim().chars().take(GIT_STDERR_CHARS_MAX).collect(),
         })
     }
 }
@@ -213,11 +207,11 @@ async fn errors(stderr: Option<impl AsyncRead + Unpin>, progress: &(dyn Fn(&str)
                     kept.append(&mut line);
                     kept.push(b'\n');
                 }
-                byte if line.len() < STDERR_BYTES_MAX => line.push(*byte),
+                byte if line.len() < GIT_STDERR_BYTES_MAX => line.push(*byte),
                 _ => {}
             }
         }
-        kept.drain(..kept.len().saturating_sub(STDERR_BYTES_MAX));
+        kept.drain(..kept.len().saturating_sub(GIT_STDERR_BYTES_MAX));
     }
     kept.append(&mut line);
     String::from_utf8_lossy(&kept).into_owned()

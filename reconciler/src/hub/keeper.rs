@@ -265,7 +265,7 @@ impl OwnedDecision<'_> {
 }
 
 fn subject(which: StateRef, record: &ReleaseRecord) -> String {
-    let source: String = record.source.as_str().chars().take(12).collect();
+    let source = record.source.short();
     match (which, record.sequence) {
         (StateRef::Released, Some(sequence)) => format!("Release {sequence} of {source}"),
         _ => format!("Render {source}"),

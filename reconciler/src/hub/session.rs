@@ -1,7 +1,6 @@
 //! One cluster's tunnel at the hub: envelopes and contents out, answers and reports in.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use render::{ClusterName, Digest};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,14 +16,8 @@ use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::registry::Registry;
+use crate::limits::{REPLIES_MAX, SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT};
 use crate::wire::{Deliver, DeliverReply, Envelope, FramingError, Held, Report, read_message, write_message};
-
-/// How long an agent may take to accept a deliver stream, and to say what it holds before it is told.
-const STEP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Replies that wait to be looked at: an agent answers an envelope with two, so a full queue is a peer that
-/// does not play by the rules, and pushes back.
-const REPLIES_MAX: usize = 16;
 
 /// What sessions need from the hub.
 #[derive(Clone)]
@@ -40,9 +33,6 @@ pub(super) struct Sessions {
     /// Who may be connected.
     pub(super) registry: Arc<Registry>,
 }
-
-/// How long an agent has to read why its session ends.
-const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
 enum SessionError {
@@ -82,7 +72,7 @@ impl Sessions {
         };
         session.close(GoAway::new(away, "session ended"));
         // The word for it goes out before the connection: without it an agent sees a broken one.
-        let _gone = timeout(CLOSE_TIMEOUT, session.closed()).await;
+        let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
         self.dispatch.end(&cluster, epoch);
         tracing::info!(cluster = %cluster, epoch, reason, "Agent disconnected.");
         let _sent = self.events.send(Event::Disconnected { cluster, epoch }).await;
@@ -98,7 +88,7 @@ impl Sessions {
     ) -> String {
         let (said, heard) = watch::channel(None);
         let deliver = async {
-            let stream = opener.open(TargetClass::Deliver, "", STEP_TIMEOUT).await;
+            let stream = opener.open(TargetClass::Deliver, "", SESSION_STEP_TIMEOUT).await;
             let stream = stream.map_err(SessionError::Open)?;
             self.deliver(newest, heard, stream).await.map_err(SessionError::Stream)
         };
@@ -135,7 +125,7 @@ impl Sessions {
         // stream or queue.
         let _reading = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(read_replies(Box::pin(reader), replies)));
         // A cluster that does not say in time what it holds is told all the same.
-        let _heard = timeout(STEP_TIMEOUT, heard.changed()).await;
+        let _heard = timeout(SESSION_STEP_TIMEOUT, heard.changed()).await;
         let mut told: Option<Arc<Envelope>> = None;
         newest.mark_changed();
         loop {

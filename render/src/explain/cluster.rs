@@ -93,8 +93,10 @@ impl Explain<'_> {
             reasons.push(format!("taint {} is not tolerated{effect}", taint.taint));
         }
         if let (true, Some(before), Decision::Tainted | Decision::NotMatched) = (before.is_some(), before, decision) {
-            let since: String = before.revision.as_str().chars().take(12).collect();
-            reasons.push(format!("it has it since {since}, and leaves with this revision"));
+            reasons.push(format!(
+                "it has it since {}, and leaves with this revision",
+                before.revision.short()
+            ));
         }
         let replicas = match (decision, assignment, before) {
             (Decision::Held, _, Some(before)) => before.replicas.clone(),

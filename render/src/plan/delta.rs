@@ -30,6 +30,35 @@ pub struct ClusterDelta {
     pub to: Option<Share>,
 }
 
+/// Clusters that change alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alike {
+    /// Which, sorted by name; not empty.
+    pub clusters: Vec<ClusterName>,
+    /// What they have.
+    pub from: Option<Share>,
+    /// What they get.
+    pub to: Option<Share>,
+}
+
+impl Delta {
+    /// The clusters that change alike, together, in the order of the first of each.
+    pub fn alike(&self) -> Vec<Alike> {
+        let mut all: Vec<Alike> = Vec::new();
+        for ClusterDelta { cluster, from, to } in &self.clusters {
+            match all.iter_mut().find(|alike| alike.from == *from && alike.to == *to) {
+                Some(alike) => alike.clusters.push(cluster.clone()),
+                None => all.push(Alike {
+                    clusters: vec![cluster.clone()],
+                    from: from.clone(),
+                    to: to.clone(),
+                }),
+            }
+        }
+        all
+    }
+}
+
 /// What a cluster has of a unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

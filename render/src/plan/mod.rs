@@ -18,7 +18,7 @@ use crate::fleet::Fleet;
 use crate::name::{Revision, UnitKey};
 use crate::published::{Published, UnitPlacement};
 
-pub use delta::{ClusterDelta, Delta, Share, deltas};
+pub use delta::{Alike, ClusterDelta, Delta, Share, deltas};
 pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
 

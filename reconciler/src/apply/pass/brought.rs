@@ -13,7 +13,7 @@ pub(in crate::apply) struct Brought {
 impl Brought {
     pub(super) fn new(lineage: &Revision, sequence: u64) -> Self {
         // As many digits as Git shows people; the inventory names it for every object.
-        let lineage = lineage.as_str().chars().take(12).collect();
+        let lineage = lineage.short().to_owned();
         Self { lineage, sequence }
     }
 

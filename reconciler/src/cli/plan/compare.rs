@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use render::describe::Description;
 use render::load::LoadMemo;
-use render::plan::{ClusterDelta, Delta, Memo, ObjectChange, Share, changes, deltas};
+use render::plan::{Alike, ClusterDelta, Delta, Memo, ObjectChange, Share, changes, deltas};
 use render::suspend::Suspensions;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 use serde::Serialize;
@@ -154,21 +154,17 @@ fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow:
 fn unit_change(delta: Delta, old: &Contents, planned: &Planned, now: i64) -> anyhow::Result<UnitChange> {
     let new = &planned.plan.contents;
     let held = held(&delta, planned.fleet.suspensions(), now);
-    let mut groups: Vec<Group> = Vec::new();
-    for ClusterDelta { cluster, from, to } in delta.clusters {
-        if let Some(group) = groups.iter_mut().find(|group| group.from == from && group.to == to) {
-            group.clusters.push(cluster);
-            continue;
-        }
+    let groups = delta.alike().into_iter().map(|Alike { clusters, from, to }| {
         let (before, after) = (old.content(from.as_ref())?, new_content(to.as_ref(), new, old)?);
         let objects = changes(before.as_deref(), after.as_deref());
-        groups.push(Group {
-            clusters: vec![cluster],
+        Ok(Group {
+            clusters,
             from,
             to,
             objects,
-        });
-    }
+        })
+    });
+    let groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(UnitChange {
         removed: !planned.plan.units.contains_key(&delta.unit),
         unit: delta.unit,

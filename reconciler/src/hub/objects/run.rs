@@ -33,9 +33,6 @@ use crate::telemetry::elapsed_ms;
 /// A round is followed by a pause of at least this many times its own length.
 const REST_FACTOR: u32 = 4;
 
-/// Hex digits of a lineage on an object.
-const LINEAGE_DIGITS: usize = 12;
-
 /// Which cluster the objects of the fleet are written to.
 #[derive(Clone, Debug)]
 pub enum HubCluster {
@@ -267,7 +264,7 @@ async fn client(cluster: &HubCluster) -> Result<Client, ClientError> {
 fn due(state: &State) -> Option<(Arc<Fleet>, StateCommit, Release)> {
     let (fleet, released) = (state.fleet.clone()?, state.released.clone()?);
     let sequence = released.published.record.as_ref()?.sequence?;
-    let lineage = released.lineage.as_str().chars().take(LINEAGE_DIGITS).collect();
+    let lineage = released.lineage.short().to_owned();
     let release = Release { lineage, sequence };
     (!state.is_recovering()).then_some((fleet, released, release))
 }

@@ -2,9 +2,6 @@
 
 use render::Revision;
 
-/// Hex digits of a revision where space is short; Git asks for no more in a repository of this size.
-const SHORT_DIGITS: usize = 12;
-
 /// `main@sha1:<hex>`, as Flux prints it; the branch is left out where it is not known.
 pub fn shown_revision(branch: &str, revision: &Revision) -> String {
     with_branch(branch, revision, revision.as_str())
@@ -12,8 +9,7 @@ pub fn shown_revision(branch: &str, revision: &Revision) -> String {
 
 /// As [`shown_revision`], with the first few digits only; for tables.
 pub fn short_revision(branch: &str, revision: &Revision) -> String {
-    let short: String = revision.as_str().chars().take(SHORT_DIGITS).collect();
-    with_branch(branch, revision, &short)
+    with_branch(branch, revision, revision.short())
 }
 
 fn with_branch(branch: &str, revision: &Revision, digits: &str) -> String {

@@ -9,6 +9,7 @@ use render::plan::{Change, Delta, ObjectChange, Share};
 use render::{ClusterName, Digest, ObjectKey, Revision, UnitKey};
 
 use crate::limits::{PROPOSAL_CLUSTERS_MAX, PROPOSAL_COMMITS_MAX, PROPOSAL_OBJECTS_MAX, PROPOSAL_UNITS_MAX};
+use crate::words::{counted, steers};
 
 /// Characters of a subject that every host of Git shows whole.
 const SUBJECT_CHARS_MAX: usize = 72;
@@ -64,27 +65,20 @@ impl UnitSummary {
         delta: Delta,
         mut objects: impl FnMut(Option<Digest>, Option<Digest>) -> Result<Vec<ObjectChange>, E>,
     ) -> Result<Self, E> {
-        let mut groups: Vec<GroupSummary> = Vec::new();
-        for change in delta.clusters {
-            let alike = groups
-                .iter_mut()
-                .find(|group| group.from == change.from && group.to == change.to);
-            if let Some(group) = alike {
-                group.clusters.push(change.cluster);
-                continue;
-            }
-            let digest = |share: &Option<Share>| share.as_ref().map(|share| share.digest);
-            let changed = objects(digest(&change.from), digest(&change.to))?;
-            groups.push(GroupSummary {
+        let digest = |share: &Option<Share>| share.as_ref().map(|share| share.digest);
+        let groups = delta.alike().into_iter().map(|alike| {
+            let changed = objects(digest(&alike.from), digest(&alike.to))?;
+            Ok(GroupSummary {
                 objects: changed
                     .into_iter()
                     .map(|change| (sign(&change.change), change.object))
                     .collect(),
-                clusters: vec![change.cluster],
-                from: change.from,
-                to: change.to,
-            });
-        }
+                clusters: alike.clusters,
+                from: alike.from,
+                to: alike.to,
+            })
+        });
+        let groups = groups.collect::<Result<Vec<_>, E>>()?;
         Ok(Self {
             unit: delta.unit,
             groups,
@@ -154,7 +148,7 @@ impl Summary {
         if !self.commits.is_empty() {
             text.push_str("Commits of source, newest first:\n");
             for commit in self.commits.iter().take(PROPOSAL_COMMITS_MAX) {
-                let short: String = commit.revision.as_str().chars().take(12).collect();
+                let short = commit.revision.short();
                 // Writing to a String cannot fail.
                 let _written = writeln!(text, "- {short} {}", plain(&commit.subject));
             }
@@ -233,18 +227,9 @@ fn rest(all: usize, shown: usize) -> String {
     }
 }
 
-fn counted(count: usize, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {thing}{plural}")
-}
-
 /// Words of a file or a commit as a part of one line, which steer no terminal and begin no paragraph.
 fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        (c.is_control() && !c.is_whitespace())
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let kept: String = text.chars().filter(|c| !steers(*c)).collect();
+    let kept: String = text.chars().filter(|c| c.is_whitespace() || !steers(*c)).collect();
     let line = kept.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(SUBJECT_CHARS_MAX * 2) {
         Some((end, _)) => format!("{}…", &line[..end]),

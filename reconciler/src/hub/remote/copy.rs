@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::address::RemoteUrl;
+use crate::limits::COPY_DEPTH_MAX;
 
 const LOCK_FILE: &str = "flotilla.lock";
 const MARK_FILE: &str = "flotilla-copy-of";
@@ -147,9 +148,6 @@ fn is_empty(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Refs lie at most some folders deep, objects two.
-const DEPTH_MAX: usize = 12;
-
 fn clear(folder: &Path, depth: usize) {
     // What cannot be looked at is only in the way, and Git will say so.
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -159,7 +157,7 @@ fn clear(folder: &Path, depth: usize) {
         let removed = if is_folder && (name.starts_with("tmp_objdir") || name.starts_with("incoming-")) {
             fs::remove_dir_all(&path).is_ok()
         } else if is_folder {
-            if depth < DEPTH_MAX {
+            if depth < COPY_DEPTH_MAX {
                 clear(&path, depth + 1);
             }
             false

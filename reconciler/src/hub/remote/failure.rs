@@ -7,9 +7,7 @@ use super::address::{RemoteUrl, masked};
 use super::answers::{PushedRef, pushed};
 use super::kind::FailureKind as Kind;
 use crate::hub::git::{GitError, Said};
-
-/// Characters of a server's words in a message.
-const WORDS_CHARS_MAX: usize = 300;
+use crate::limits::GIT_WORDS_CHARS_MAX;
 
 /// Why a remote could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,7 +235,7 @@ fn own_words(stderr: &str) -> String {
 
 fn shortened(text: &str) -> String {
     let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match visible.char_indices().nth(WORDS_CHARS_MAX) {
+    match visible.char_indices().nth(GIT_WORDS_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &visible[..end]),
         None => visible,
     }

@@ -8,9 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::address::{RemoteUrl, Scheme};
-
-/// Bytes of a credentials file: two lines, and whatever somebody remarks.
-const FILE_BYTES_MAX: u64 = 64 << 10;
+use crate::limits::CREDENTIALS_BYTES_MAX;
 
 /// What proxies and agents are found by; nothing else of this process's environment reaches `git`. Without HOME it
 /// finds no `.netrc` either.
@@ -81,7 +79,7 @@ pub enum LoginError {
         field: &'static str,
     },
     /// More than such a file can be.
-    #[error("{path} is larger than {FILE_BYTES_MAX} bytes, and holds no credentials")]
+    #[error("{path} is larger than {CREDENTIALS_BYTES_MAX} bytes, and holds no credentials")]
     Large {
         /// Which.
         path: PathBuf,
@@ -209,7 +207,7 @@ fn read(path: &Path, flag: &'static str) -> Result<Vec<u8>, LoginError> {
     };
     let metadata = std::fs::metadata(path).map_err(failed)?;
     // A bundle of every authority in the world has some hundred KiB; keys and credentials are small.
-    if flag == "--git-credentials" && metadata.len() > FILE_BYTES_MAX {
+    if flag == "--git-credentials" && metadata.len() > CREDENTIALS_BYTES_MAX {
         return Err(LoginError::Large { path: path.to_owned() });
     }
     std::fs::read(path).map_err(failed)

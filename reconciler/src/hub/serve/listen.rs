@@ -21,27 +21,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::query::WATCH_MAX;
 use super::router::{Context, router};
 use super::store::{CommitTimes, Store};
 use crate::hub::SharedState;
-
-/// Callers at once: every watch has its own connection, and each person or script one more. The next one
-/// waits in the kernel's queue.
-const CONNECTIONS_MAX: usize = 128;
-
-/// Bytes of a request's line and headers together.
-const HEADER_BYTES_MAX: usize = 32 << 10;
-
-/// How long a caller may take to send them, and how long a connection may rest between two requests.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A connection lasts no longer than the longest watch and a little: one whose caller reads no more would
-/// stay for ever otherwise.
-const CONNECTION_MAX: Duration = WATCH_MAX.saturating_add(Duration::from_secs(60));
-
-/// How long callers have to read their last answers when the hub ends.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+use crate::limits::{
+    API_CONNECTION_MAX, API_CONNECTIONS_MAX, API_DRAIN_TIMEOUT, API_HEADER_BYTES_MAX, API_HEADER_TIMEOUT,
+};
 
 /// Where the API answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,7 +199,7 @@ pub async fn run(
     if let Ok(listen) = bound.listen() {
         tracing::info!(address = %listen, "Serving the read-only API.");
     }
-    let callers = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let callers = Arc::new(Semaphore::new(API_CONNECTIONS_MAX));
     let connections = TaskTracker::new();
     loop {
         let next = tokio::select! {
@@ -229,7 +214,7 @@ pub async fn run(
     }
     connections.close();
     // Who has not read its answer by now does not get it.
-    let _drained = tokio::time::timeout(DRAIN_TIMEOUT, connections.wait()).await;
+    let _drained = tokio::time::timeout(API_DRAIN_TIMEOUT, connections.wait()).await;
     Ok(())
 }
 
@@ -260,8 +245,8 @@ where
 {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(HEADER_BYTES_MAX);
+        .header_read_timeout(API_HEADER_TIMEOUT)
+        .max_buf_size(API_HEADER_BYTES_MAX);
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     let ended = tokio::select! {
         biased;
@@ -270,7 +255,7 @@ where
             connection.await
         }
         ended = connection.as_mut() => ended,
-        () = tokio::time::sleep(CONNECTION_MAX) => return,
+        () = tokio::time::sleep(API_CONNECTION_MAX) => return,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "A caller went away.");

@@ -7,15 +7,10 @@ use render::selector::{LabelSelector, Operator, Requirement};
 
 use super::answer::Refused;
 use super::object::Object;
-
-/// Characters of a selector; a person's are below a hundred.
-const SELECTOR_CHARS_MAX: usize = 4_096;
+use crate::limits::{API_WATCH_MAX, SELECTOR_CHARS_MAX};
 
 /// How long a watch lasts when it does not say; clients start the next one.
 const WATCH_DEFAULT: Duration = Duration::from_secs(1_800);
-
-/// A watch is never longer, whatever it asks for.
-pub(super) const WATCH_MAX: Duration = Duration::from_secs(3_600);
 
 /// What a list or watch asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,7 +79,7 @@ impl Query {
 
     /// How long a watch may last.
     pub(super) fn watch_timeout(&self) -> Duration {
-        self.timeout.unwrap_or(WATCH_DEFAULT).min(WATCH_MAX)
+        self.timeout.unwrap_or(WATCH_DEFAULT).min(API_WATCH_MAX)
     }
 
     fn fields(&mut self, text: &str) -> Result<(), Refused> {

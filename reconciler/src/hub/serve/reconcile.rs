@@ -12,12 +12,10 @@ use serde_json::json;
 
 use super::answer::{Refused, json_answer};
 use super::router::Context;
+use crate::limits::RECONCILE_BODY_BYTES_MAX;
 
 /// Where it is asked for.
 pub(super) const PATH: &str = "/reconcile";
-
-/// Bytes of a body that is thrown away: Git hosts send up to some MiB for a push of many commits.
-const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// Answers 202 once the look is asked for. Many calls during one look become one more look.
 pub(super) async fn reconcile(State(context): State<Context>, request: Request) -> Response {
@@ -43,7 +41,7 @@ async fn is_drained(body: Body) -> bool {
     let mut bytes = 0;
     while let Some(Ok(chunk)) = chunks.next().await {
         bytes += chunk.len();
-        if bytes > BODY_BYTES_MAX {
+        if bytes > RECONCILE_BODY_BYTES_MAX {
             return false;
         }
     }

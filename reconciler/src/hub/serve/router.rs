@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -25,12 +24,7 @@ use super::store::Store;
 use super::table::Shape;
 use super::watch::Watch;
 use super::{discovery, metrics, openapi, reconcile};
-
-/// Watches at once: pedia, a few people and their scripts. Each costs a connection and a list of pointers.
-const WATCHES_MAX: usize = 64;
-
-/// How long one answer may take to be made; a watch's first byte counts.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+use crate::limits::{API_ANSWER_TIMEOUT, API_WATCHES_MAX};
 
 /// What every answer needs.
 #[derive(Clone)]
@@ -49,7 +43,7 @@ impl Context {
     pub(super) fn new(store: Arc<Store>, local_names: bool, shutdown: CancellationToken) -> Self {
         Self {
             store,
-            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            watches: Arc::new(Semaphore::new(API_WATCHES_MAX)),
             shutdown,
             local_names,
             look_now: Arc::default(),
@@ -117,7 +111,7 @@ async fn door(State(context): State<Context>, request: Request, next: Next) -> R
     if !asks_to_look && context.local_names && !came_under_a_local_name(request.headers(), request.uri()) {
         return Refused::forbidden("this API answers to localhost and loopback addresses only").into();
     }
-    match tokio::time::timeout(ANSWER_TIMEOUT, next.run(request)).await {
+    match tokio::time::timeout(API_ANSWER_TIMEOUT, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Refused::unavailable("the answer took too long").into(),
     }
@@ -319,7 +313,7 @@ async fn listed(
 
 fn watched(context: &Context, shape: Shape, query: Query) -> Result<Response, Refused> {
     let permit = Arc::clone(&context.watches).try_acquire_owned();
-    let permit = permit.map_err(|_| Refused::too_many(format!("{WATCHES_MAX} watches run already")))?;
+    let permit = permit.map_err(|_| Refused::too_many(format!("{API_WATCHES_MAX} watches run already")))?;
     let (store, shutdown) = (Arc::clone(&context.store), context.shutdown.clone());
     let watch = Watch {
         store,

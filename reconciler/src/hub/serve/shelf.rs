@@ -7,10 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::object::Object;
-
-/// Removed objects that are remembered, so that a watch that was cut hears of them. An older watch lists
-/// again.
-const GONE_MAX: usize = 1_024;
+use crate::limits::GONE_OBJECTS_MAX;
 
 /// Namespace and name.
 pub(super) type Key = (String, String);
@@ -71,7 +68,7 @@ impl Shelf {
         }
         let (mut gone, mut horizon) = (self.gone.clone(), self.horizon);
         gone.extend(removed);
-        while gone.len() > GONE_MAX {
+        while gone.len() > GONE_OBJECTS_MAX {
             horizon = gone.pop_front().map_or(horizon, |(version, _)| version);
         }
         Arc::new(Self {

@@ -66,6 +66,11 @@ proptest! {
             let with = load_with(&tree, &previous, &mut memo);
             let without = load(&tree, &previous);
             prop_assert_eq!(format!("{with:?}"), format!("{without:?}"));
+            // Debug tells no values.
+            prop_assert_eq!(&with.0.overrides, &without.0.overrides);
+            for (with, without) in with.0.units.values().zip(without.0.units.values()) {
+                prop_assert_eq!(&with.base.objects, &without.base.objects);
+            }
         }
     }
 
