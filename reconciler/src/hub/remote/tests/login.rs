@@ -53,8 +53,8 @@ fn credentials_are_a_private_file_and_mistakes_name_their_line() {
         at,
         "token:2: this line is neither username=NAME",
     );
-    check("username=flotilla\npassword=\n", 0o600, at, "token:2: expected");
-    check("username=a\nusername=b\n", 0o600, at, "token:2: expected");
+    check("username=flotilla\npassword=\n", 0o600, at, "token:2: this line");
+    check("username=a\nusername=b\n", 0o600, at, "token:2: this line");
     check("username=flotilla\n", 0o600, at, "there is no line password=…");
     check("password=hunter2\n", 0o600, at, "there is no line username=…");
     check(&"x".repeat(70_000), 0o600, at, "is larger than");
