@@ -116,6 +116,7 @@ pub(crate) fn fleet(clusters: impl IntoIterator<Item = Cluster>, subscription: S
             .collect(),
         units: BTreeMap::from([(unit.subscription.key.clone(), unit)]),
         overrides: Vec::new(),
+        of_nothing: Vec::new(),
         suspensions: Vec::new(),
         unreadable: Vec::new(),
     }

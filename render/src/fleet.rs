@@ -26,6 +26,8 @@ pub struct Fleet {
     /// then Localizations likewise. Which clusters and feeds each one meets is [`crate::localize`]'s
     /// matter.
     pub overrides: Vec<Arc<Override>>,
+    /// Those of them whose object no manifest declares. Each is an Error, and what it changed is held.
+    pub of_nothing: Vec<Arc<Override>>,
     /// Every Suspension, by name, then place. Which of them hold at a time is [`crate::release`]'s matter.
     pub suspensions: Vec<Arc<Suspension>>,
     /// Paths that could not be read, sorted. The shell looks for what they said before, and loads again.

@@ -71,7 +71,11 @@ impl Verification {
                 };
                 let mut placement = placement.clone();
                 placement.variant = unsettled();
-                anew.variants.entry(unsettled()).or_insert_with(|| variant.clone());
+                // Without overrides: a cluster whose override was lost keeps what it has, and this is nobody's.
+                anew.variants.entry(unsettled()).or_insert_with(|| Variant {
+                    overrides: Vec::new(),
+                    ..variant.clone()
+                });
                 anew.clusters.insert(cluster.clone(), placement);
             }
             (key.clone(), anew)

@@ -96,6 +96,7 @@ pub(super) fn fleet(clusters: Vec<Cluster>, subscription: Subscription, objects:
         clusters: clusters.into_iter().map(named).collect(),
         units: BTreeMap::from([(unit.subscription.key.clone(), unit)]),
         overrides: Vec::new(),
+        of_nothing: Vec::new(),
         suspensions: Vec::new(),
         unreadable: Vec::new(),
     }

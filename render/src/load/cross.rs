@@ -18,13 +18,16 @@ pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Line
         .values()
         .map(|cluster| cluster.namespace.clone())
         .collect();
-    for declared in &declared.overrides {
-        let is_localization = declared.kind == OverrideKind::Localization;
+    for item in &declared.overrides {
+        let is_localization = item.kind == OverrideKind::Localization;
         // A fleet that is begun has no cluster yet, and nothing to be compared with.
-        if is_localization && !namespaces.is_empty() && !namespaces.contains(&declared.namespace) {
-            findings.push(strange_namespace(declared, lines));
+        if is_localization && !namespaces.is_empty() && !namespaces.contains(&item.namespace) {
+            findings.push(strange_namespace(item, lines));
         }
-        findings.extend(dangling(declared, index, lines));
+        if let Some(finding) = dangling(item, index, lines) {
+            findings.push(finding);
+            declared.of_nothing.push(item.clone());
+        }
     }
     for suspension in &declared.suspensions {
         findings.extend(holds_nothing(suspension, declared, lines));

@@ -17,6 +17,8 @@ pub(super) struct Declared {
     pub(super) clusters: BTreeMap<ClusterName, Cluster>,
     pub(super) units: BTreeMap<UnitKey, UnitDeclaration>,
     pub(super) overrides: Vec<Arc<Override>>,
+    /// Those of them whose object no manifest declares.
+    pub(super) of_nothing: Vec<Arc<Override>>,
     pub(super) suspensions: Vec<Arc<Suspension>>,
     /// Objects whose override cannot be trusted, and why: whoever delivers one is held.
     pub(super) held_targets: Vec<(OverrideFeed, Finding)>,

@@ -34,6 +34,7 @@ pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) 
         clusters: declared.clusters,
         units,
         overrides: declared.overrides,
+        of_nothing: declared.of_nothing,
         suspensions: declared.suspensions,
         unreadable: catalog.unreadable.into_iter().collect(),
     };

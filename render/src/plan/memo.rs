@@ -35,6 +35,7 @@ struct UnitInputs {
     subscription: Arc<Subscription>,
     base: Arc<Base>,
     overrides: Vec<Arc<Override>>,
+    of_nothing: Vec<Arc<Override>>,
     previous: Option<UnitPlacement>,
 }
 
@@ -49,6 +50,7 @@ impl Memo {
             subscription: Arc::clone(&unit.subscription),
             base: Arc::clone(&unit.base),
             overrides: touching.all().map(Arc::clone).collect(),
+            of_nothing: context.snapshot.fleet.of_nothing.clone(),
             previous: context.snapshot.previous.units.get(key).cloned(),
         };
         let revision = &context.snapshot.revision;
@@ -90,6 +92,7 @@ impl UnitInputs {
             && self.base.is_same(&other.base)
             && self.subscription == other.subscription
             && self.overrides == other.overrides
+            && self.of_nothing == other.of_nothing
             && self.previous == other.previous
     }
 }

@@ -111,6 +111,7 @@ fn snapshot(digit: char, units: Vec<(UnitKey, Unit)>, overrides: Vec<Arc<Overrid
         clusters: BTreeMap::from([cluster("a"), cluster("b"), cluster("c")]),
         units: units.into_iter().collect(),
         overrides,
+        of_nothing: Vec::new(),
         suspensions: Vec::new(),
         unreadable: Vec::new(),
     };
@@ -190,6 +191,50 @@ fn one_bad_thing_blocks_itself() {
     let errors: Vec<_> = after.findings.iter().filter(|finding| finding.is_error()).collect();
     assert_eq!(errors.len(), 1, "{errors:#?}");
     assert_eq!(errors[0].cluster.as_ref().map(ClusterName::as_str), Some("b"));
+}
+
+/// What revision 2 plans with these overrides, of which those `of_nothing` are, after revision 1 changed web on b.
+fn after_a_change(overrides: Vec<Arc<Override>>, of_nothing: Vec<Arc<Override>>) -> (Plan, Plan) {
+    let units = |value| vec![unit("shop/web", vec![config_map("web", value)])];
+    let good = vec![localization("b", "web", GOOD)];
+    let mut memo = Memo::default();
+    let before = plan(&snapshot('1', units("1"), good, &Plan::default()), &mut memo);
+    let mut second = snapshot('2', units("2"), overrides, &before);
+    Arc::make_mut(&mut second.fleet).of_nothing = of_nothing;
+    let after = plan(&second, &mut memo);
+    assert_eq!(planned(&second), after, "a memo changes nothing");
+    (before, after)
+}
+
+#[test]
+fn a_cluster_keeps_what_an_override_made_whose_object_is_none_now() {
+    let mut slip = localization("b", "web", GOOD);
+    Arc::make_mut(&mut slip).feed.name = "wbe".to_owned();
+    let (before, after) = after_a_change(vec![slip.clone()], vec![slip]);
+    let same = |cluster| digest_at(&before, "shop/web", cluster) == digest_at(&after, "shop/web", cluster);
+    assert!(same("b"), "b is held whole");
+    assert!(!same("a") && !same("c"), "the others move on");
+    let told: Vec<_> = after.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "localization.yaml:1: error: spec.feed: what is delivered was made with Localization b/web, which changes no \
+          object now: it is kept (cluster b)\n  hint: correct its feed; to take back what it changes, remove the override"
+        ]
+    );
+    assert!(after.findings[0].unit.is_some());
+}
+
+#[test]
+fn an_override_that_is_removed_or_new_holds_nothing() {
+    let (before, after) = after_a_change(Vec::new(), Vec::new());
+    assert_ne!(digest_at(&before, "shop/web", "b"), digest_at(&after, "shop/web", "b"));
+    assert_eq!(after.findings, []);
+    let strange = localization("a", "strange", GOOD);
+    let overrides = vec![strange.clone(), localization("b", "web", GOOD)];
+    let (before, after) = after_a_change(overrides, vec![strange]);
+    assert_ne!(digest_at(&before, "shop/web", "a"), digest_at(&after, "shop/web", "a"));
+    assert_eq!(after.findings, []);
 }
 
 #[test]

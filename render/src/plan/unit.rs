@@ -115,7 +115,7 @@ pub(super) fn plan_unit(
         findings,
         ..UnitPlan::default()
     };
-    let groups = by_overrides(context, touching, assignments);
+    let groups = by_overrides(context, touching, assignments, previous);
     let mut entries = Vec::new();
     let mut newest = BTreeMap::new();
     for group in groups {
@@ -160,9 +160,11 @@ fn as_before(previous: &UnitPlacement, cluster: &ClusterName) -> Option<(Cluster
     Some((cluster.clone(), placement.clone(), variant.clone()))
 }
 
-/// The clusters that share one set of overrides.
+/// The clusters that share one set of overrides, and what they lost of the one before.
 struct Group<'a> {
     overrides: Vec<&'a Arc<Override>>,
+    /// Those that made what the clusters have, and that change nothing since their object is none.
+    lost: Vec<&'a Arc<Override>>,
     assignments: BTreeMap<ClusterName, Assignment>,
 }
 
@@ -170,21 +172,48 @@ fn by_overrides<'a>(
     context: &Context<'a>,
     touching: &Touching<'a>,
     assignments: BTreeMap<ClusterName, Assignment>,
+    previous: Option<&UnitPlacement>,
 ) -> Vec<Group<'a>> {
-    let mut groups: BTreeMap<Vec<String>, Group<'a>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Vec<String>, Vec<String>), Group<'a>> = BTreeMap::new();
     for (name, assignment) in assignments {
         let Some(cluster) = context.snapshot.fleet.clusters.get(&name) else {
             continue;
         };
         let overrides = touching.for_cluster(cluster);
-        let labels = overrides.iter().map(|declared| declared.label()).collect();
-        let group = groups.entry(labels).or_insert_with(|| Group {
-            overrides,
-            assignments: BTreeMap::new(),
-        });
+        let lost = lost(context, cluster, previous);
+        let labels = |overrides: &[&Arc<Override>]| overrides.iter().map(|declared| declared.label()).collect();
+        let group = groups
+            .entry((labels(&overrides), labels(&lost)))
+            .or_insert_with(|| Group {
+                overrides,
+                lost,
+                assignments: BTreeMap::new(),
+            });
         group.assignments.insert(name, assignment);
     }
     groups.into_values().collect()
+}
+
+/// The overrides that made what the cluster has, are meant for it still, and name an object that is none now: a slip,
+/// by which it would fall back to the Base. One that was removed, or is for other clusters now, is none of them.
+fn lost<'a>(context: &Context<'a>, cluster: &Cluster, previous: Option<&UnitPlacement>) -> Vec<&'a Arc<Override>> {
+    let of_nothing = &context.snapshot.fleet.of_nothing;
+    let Some((_, variant)) = previous.and_then(|unit| unit.entry(&cluster.name)) else {
+        return Vec::new();
+    };
+    let made = |item: &&Arc<Override>| item.meets(cluster) && variant.overrides.contains(&item.label());
+    of_nothing.iter().filter(made).collect()
+}
+
+fn lost_override(lost: &Override) -> Finding {
+    let message = format!(
+        "what is delivered was made with {}, which changes no object now: it is kept",
+        lost.label()
+    );
+    Finding::error("OverrideUnusable", message)
+        .at(lost.file.as_ref(), lost.line)
+        .field("spec.feed")
+        .hint("correct its feed; to take back what it changes, remove the override")
 }
 
 /// Renders a group's variant once, or says what does not fit. The second part are warnings.
@@ -194,6 +223,9 @@ fn render_group(
     group: &Group<'_>,
     before: Option<&UnitPlan>,
 ) -> Result<(Rendered, Vec<Finding>), Vec<Finding>> {
+    if !group.lost.is_empty() {
+        return Err(group.lost.iter().map(|lost| lost_override(lost)).collect());
+    }
     let made_from = MadeFrom {
         base: unit.base.digest,
         overrides: group.overrides.iter().map(|declared| Arc::clone(declared)).collect(),

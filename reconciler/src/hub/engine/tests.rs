@@ -40,6 +40,7 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
         clusters: clusters.iter().map(declared).collect(),
         units: BTreeMap::new(),
         overrides: Vec::new(),
+        of_nothing: Vec::new(),
         suspensions: Vec::new(),
         unreadable: Vec::new(),
     })

@@ -281,6 +281,7 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
         clusters: clusters.iter().map(|name| (cluster(name), registered(name))).collect(),
         units: BTreeMap::from([(unit("shop/web"), declared)]),
         overrides: Vec::new(),
+        of_nothing: Vec::new(),
         suspensions: Vec::new(),
         unreadable: Vec::new(),
     })

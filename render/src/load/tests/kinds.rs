@@ -409,6 +409,8 @@ fn an_override_of_nothing_is_an_error() {
     let step = "overrides: [{type: MergePatch, value: '{}'}]";
     let spec = format!("{}\n  {step}", FEED.replace("name: x", "name: my-server"));
     overrides(&spec, &["l.yaml:5 Error OverrideTargetMissing spec.feed"]);
+    let (fleet, _) = loaded(&[("c.yaml", CLUSTER), ("l.yaml", &localization("l", &spec))]);
+    assert_eq!(fleet.of_nothing, fleet.overrides, "a plan holds what it changed");
     let nowhere = localization("l", &format!("{FEED}\n  {step}")).replace("namespace: a}", "namespace: nowhere}");
     let files = [("c.yaml", CLUSTER), ("x.yaml", &config_map("x")), ("l.yaml", &nowhere)];
     check(&files, &["l.yaml:3 Warning NamespaceWithoutCluster metadata.namespace"]);
