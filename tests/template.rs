@@ -132,7 +132,8 @@ fn the_templates_check_shows_what_changes_and_fails_on_what_is_wrong() {
     let repository = begun(&TWO);
     let good = check(&repository);
     assert_eq!(good.code(), Some(0), "that something changes is no failure: {good:?}");
-    assert!(good.stdout.contains("+ Deployment shop/web"), "{good:?}");
+    assert!(good.stdout.contains("### Fleet plan"), "it is Markdown: {good:?}");
+    assert!(good.stdout.contains("Deployment shop/web"), "{good:?}");
     let file = "localizations/paris/web.yaml";
     let broken = repository
         .read("main", file)
@@ -141,5 +142,8 @@ fn the_templates_check_shows_what_changes_and_fails_on_what_is_wrong() {
     repository.push_files("mistype", &[(file, &broken)]);
     let bad = check(&repository);
     assert_eq!(bad.code(), Some(2), "{bad:?}");
-    assert!(bad.stderr.contains(file), "{bad:?}");
+    assert!(
+        bad.stdout.contains(file),
+        "what is wrong is in the summary too: {bad:?}"
+    );
 }

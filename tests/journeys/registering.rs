@@ -53,11 +53,14 @@ impl Desk {
         repository.git(&["push", "--quiet", "--set-upstream", "origin", "main"]);
         let (hub, api) = (ports::free(), ports::free());
         let [hub, api] = [hub, api].map(|port| format!("127.0.0.1:{port}"));
-        let (bare, key) = (
-            repository.bare().display().to_string(),
-            folder.join("hub.key").display().to_string(),
-        );
-        let running = Flotilla::hub(&["--repository", &bare, "--key", &key, "--listen", &hub, "--api", &api]);
+        // The page's own line; the key is the one that a hub makes where it is started.
+        let line = block("sh", "flotilla hub --repository")
+            .replace("fleet.git", &repository.bare().display().to_string())
+            .replace("0.0.0.0:7443", &hub);
+        let key = folder.join("flotilla-hub.key").display().to_string();
+        let mut arguments: Vec<_> = line.split_whitespace().skip(2).collect();
+        arguments.extend(["--key", &key, "--api", &api]);
+        let running = Flotilla::hub(&arguments);
         Self {
             folder,
             hub,
