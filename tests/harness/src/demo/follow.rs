@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use reconciler::hub::engine::{Head, Relation, State};
-use reconciler::wire::ObjectResult;
+use reconciler::wire::{ObjectResult, UnitReport};
 use render::{ClusterName, Digest, Finding, Revision};
 use tokio::time::{Instant, sleep};
 
@@ -31,6 +31,8 @@ struct Follower {
     /// Something is wrong with the source or the state refs.
     trouble: Option<String>,
     proposed: Option<String>,
+    /// What stays of units that were removed.
+    kept: Vec<(ClusterName, ObjectResult)>,
     change: Option<Change>,
 }
 
@@ -57,6 +59,8 @@ pub(super) enum What {
         total: usize,
         after: Duration,
         failed: Vec<(ClusterName, ObjectResult)>,
+        /// What stays of units that were removed, as far as it was not told before.
+        kept: Vec<(ClusterName, ObjectResult)>,
     },
     /// Some clusters do not have it yet.
     Slow {
@@ -64,6 +68,8 @@ pub(super) enum What {
         affected: usize,
         waiting: String,
     },
+    /// A Suspension keeps clusters as they are.
+    Held { by: String },
     /// No cluster has to change; Errors may hold something back.
     NoChange { errors: usize },
     /// A person has to merge it.
@@ -116,6 +122,7 @@ impl Follower {
             lists: lists(state),
             trouble: None,
             proposed: proposed(state),
+            kept: lists(state).iter().flat_map(|(name, _)| kept(state, name)).collect(),
             change: None,
         }
     }
@@ -157,7 +164,10 @@ impl Follower {
                 news.push(What::Proposed { branch });
             } else if pushed {
                 let errors = state.findings.iter().filter(|finding| finding.is_error()).count();
-                news.push(What::NoChange { errors });
+                news.push(match suspended(state) {
+                    Some(by) => What::Held { by },
+                    None => What::NoChange { errors },
+                });
             }
         }
         news.extend(self.arrived(state));
@@ -185,11 +195,14 @@ impl Follower {
                 waiting: format!("{first}{}", why(state, first)),
             });
         }
-        let failed = change
+        let failed: Vec<_> = change
             .clusters
             .iter()
             .flat_map(|(name, _)| failures(state, name))
             .collect();
+        let now: Vec<_> = self.lists.iter().flat_map(|(name, _)| kept(state, name)).collect();
+        let kept = now.iter().filter(|kept| !self.kept.contains(kept)).cloned().collect();
+        self.kept = now;
         self.change = None;
         Some(What::Applied {
             sequence: sequence(state),
@@ -197,6 +210,7 @@ impl Follower {
             total: self.lists.len(),
             after,
             failed,
+            kept,
         })
     }
 
@@ -217,13 +231,13 @@ impl Follower {
     }
 }
 
-/// Where source stands, if that is followed.
 /// The branch of the decision that waits for a person.
 fn proposed(state: &State) -> Option<String> {
     let proposed = state.proposed.as_ref()?;
     Some(proposed.branch.trim_start_matches("refs/heads/").to_owned())
 }
 
+/// Where source stands, if that is followed.
 fn head(state: &State) -> Option<&Revision> {
     match state.source.as_ref()? {
         Head::At {
@@ -273,9 +287,52 @@ pub(super) fn has_settled(state: &State, cluster: &ClusterName, list: &Digest) -
                 report.units.get(key).is_some_and(|said| {
                     said.digest == Some(unit.digest) && matches!(said.state, UnitState::Applied | UnitState::Failed)
                 })
-            }) && report.units.keys().all(|key| held.units.contains_key(key))
+            }) && report
+                .units
+                .iter()
+                .all(|(key, said)| held.units.contains_key(key) || stays(said).is_some())
         })
     })
+}
+
+/// The first object of a unit that was removed and of which nothing more will go; `None` while it is removed.
+fn stays(unit: &UnitReport) -> Option<&ObjectResult> {
+    use reconciler::wire::UnitState;
+    let is_done = unit.state == UnitState::Removing && unit.counts.removing == 0;
+    unit.worst.first().filter(|_| is_done)
+}
+
+/// What stays in a cluster of units that were removed.
+fn kept(state: &State, cluster: &ClusterName) -> Vec<(ClusterName, ObjectResult)> {
+    let report = state.clusters.get(cluster).and_then(|known| known.report.as_ref());
+    let units = report.iter().flat_map(|report| report.units.values());
+    units
+        .filter_map(stays)
+        .map(|object| (cluster.clone(), object.clone()))
+        .collect()
+}
+
+/// The Suspension that keeps a unit where what is rendered differs from what is released: its file, and its reason.
+fn suspended(state: &State) -> Option<String> {
+    let suspensions = state.fleet.as_ref()?.suspensions();
+    let (rendered, released) = (state.rendered.as_ref()?, state.released.as_ref()?);
+    let (rendered, released) = (&rendered.published.units, &released.published.units);
+    let changed = rendered
+        .keys()
+        .chain(released.keys())
+        .filter(|key| rendered.get(*key) != released.get(*key));
+    for unit in changed {
+        let placed = [rendered.get(unit), released.get(unit)].into_iter().flatten();
+        for cluster in placed.flat_map(|unit| unit.clusters.keys()) {
+            if let Some(found) = suspensions.of(unit, cluster, state.now) {
+                return Some(match found.reason.as_str() {
+                    "" => found.file.to_string(),
+                    reason => format!("{}: {reason}", found.file),
+                });
+            }
+        }
+    }
+    None
 }
 
 /// What could not be applied in a cluster.

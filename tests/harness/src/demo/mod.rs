@@ -116,6 +116,7 @@ async fn show(arguments: &Arguments, folder: &Folder, rooms: &Rooms, view: &worl
     if arguments.once {
         return once::run(folder, rooms, view).await;
     }
+    repository::fetch(folder).await?;
     print!("{}", text::welcome(folder, view));
     follow::run(folder, rooms, view).await
 }

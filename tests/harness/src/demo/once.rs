@@ -223,13 +223,25 @@ async fn verify(view: &View, value: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whatever was measured later than what follows from it was there by then: a watch and a log are ways to hear of
+/// a change, and either may be late or, of a log, left out.
+fn in_order(seen: &mut Times, applied: &mut Times, reported: &Times) {
+    for (name, at) in reported {
+        let latest = applied.entry(name.clone()).or_insert(*at);
+        *latest = (*latest).min(*at);
+    }
+    for (name, at) in seen {
+        *at = applied.get(name).map_or(*at, |applied| (*at).min(*applied));
+    }
+}
+
 fn journey(
     rooms: &Rooms,
     state: &reconciler::hub::engine::State,
     commit: String,
     start: Instant,
     pushed: Duration,
-    (seen, reported): (Times, Times),
+    (mut seen, reported): (Times, Times),
 ) -> Journey {
     let steps = rooms.since(start, |_| true);
     let since = |at: Instant| at.duration_since(start);
@@ -258,6 +270,8 @@ fn journey(
         });
         named.collect()
     };
+    let mut applied = by_cluster(Room::Applied);
+    in_order(&mut seen, &mut applied, &reported);
     Journey {
         sequence,
         pushed,
@@ -267,9 +281,28 @@ fn journey(
         release: write("released"),
         told: by_cluster(Room::Told),
         took: by_cluster(Room::Took),
-        applied: by_cluster(Room::Applied),
+        applied,
         commit,
         seen,
         reported,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(each: &[(&str, u64)]) -> Times {
+        let time = |(name, at): &(&str, u64)| (ClusterName::parse(*name).unwrap(), Duration::from_millis(*at));
+        each.iter().map(time).collect()
+    }
+
+    #[test]
+    fn every_cluster_has_its_times_and_none_is_later_than_what_follows_from_it() {
+        let mut seen = times(&[("lima", 50), ("oslo", 90)]);
+        let mut applied = times(&[("oslo", 80)]);
+        in_order(&mut seen, &mut applied, &times(&[("lima", 60), ("oslo", 85)]));
+        assert_eq!(applied, times(&[("lima", 60), ("oslo", 80)]));
+        assert_eq!(seen, times(&[("lima", 50), ("oslo", 80)]));
     }
 }

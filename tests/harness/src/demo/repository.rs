@@ -57,6 +57,9 @@ async fn go_on(folder: &Folder, clusters: Option<u16>) -> anyhow::Result<Vec<Mem
     let there = (0..).take_while(|number| key_path(folder, *number).exists()).count();
     let mut members = join(folder, Path::new(""), 0, there)?;
     let wanted = usize::from(clusters.unwrap_or_default());
+    if clusters.is_some() && wanted < there {
+        eprintln!("This folder has {there} clusters, and all of them run; to let one go, remove its file and push.");
+    }
     if wanted > there {
         // In a clone of its own: what a person left in theirs is nobody else's business.
         let clone = folder.own("clone");
@@ -72,6 +75,11 @@ async fn go_on(folder: &Folder, clusters: Option<u16>) -> anyhow::Result<Vec<Mem
         );
     }
     Ok(members)
+}
+
+/// Brings what the hub wrote into the clone, so that the first `flotilla plan` there compares with it.
+pub(super) async fn fetch(folder: &Folder) -> anyhow::Result<()> {
+    git(&folder.work(), &["fetch", "--quiet"]).await.map(drop)
 }
 
 /// Commits everything, and pushes it.

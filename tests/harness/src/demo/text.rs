@@ -1,10 +1,12 @@
 //! What is printed. It is the first that a newcomer reads of this project: short, and every line of it can be
 //! pasted as it stands.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use reconciler::wire::ObjectResult;
 use render::{ClusterName, Finding};
 
 use super::folder::Folder;
@@ -75,8 +77,13 @@ or with kubectl, if you have it:
     }
     let _written = write!(
         text,
-        "\nThe log is {}. Ctrl-C ends the demo.\n\nWaiting for your push.\n",
-        folder.log().display()
+        "\nThe log is {}. Ctrl-C ends the demo{}.\n\nWaiting for your push.\n",
+        folder.log().display(),
+        if folder.is_named() {
+            ""
+        } else {
+            ",\nand all of it is removed then, your commits too; --folder NAME keeps it"
+        }
     );
     text
 }
@@ -108,15 +115,19 @@ pub(super) fn news(news: &News) -> String {
             total,
             after,
             failed,
+            kept,
         } => {
             let clusters = match affected {
                 affected if affected == total => format!("{affected} of {total} clusters"),
                 1 => format!("the one cluster of {total} that it changes"),
                 affected => format!("the {affected} clusters of {total} that it changes"),
             };
-            let mut text = format!("released as {sequence}; applied in {clusters} after {}", ms(*after));
-            for (cluster, object) in failed.iter().take(FINDINGS_MAX) {
-                let _written = write!(text, "\n  {cluster}: {}: {}", object.object, object.message);
+            let mut text = match failed.as_slice() {
+                [] => format!("released as {sequence}; applied in {clusters} after {}", ms(*after)),
+                failed => format!("released as {sequence}; {}", refused(*affected, failed)),
+            };
+            for (cluster, object) in kept.iter().take(FINDINGS_MAX) {
+                let _written = write!(text, "\n  {cluster} keeps {}: {}", object.object, object.message);
             }
             text
         }
@@ -125,6 +136,7 @@ pub(super) fn news(news: &News) -> String {
             affected,
             waiting,
         } => format!("applied in {applied} of {affected} clusters so far; waiting for {waiting}"),
+        What::Held { by } => format!("planned; held by {by}"),
         What::NoChange { errors: 0 } => "planned; no cluster has to change".to_owned(),
         What::NoChange { errors: 1 } => "planned with an error; no cluster changes".to_owned(),
         What::NoChange { errors } => format!("planned with {errors} errors; no cluster changes"),
@@ -134,6 +146,22 @@ pub(super) fn news(news: &News) -> String {
         What::Trouble { message } => message.clone(),
     };
     format!("{which}{what}\n")
+}
+
+/// Where a release was refused, with the first reason, and those that differ from it.
+fn refused(affected: usize, failed: &[(ClusterName, ObjectResult)]) -> String {
+    let clusters: BTreeSet<_> = failed.iter().map(|(cluster, _)| cluster).collect();
+    let reason = |object: &ObjectResult| format!("{}: {}", object.object, object.message);
+    let first = failed.first().map(|(_, object)| reason(object)).unwrap_or_default();
+    let mut text = format!(
+        "could not be applied in {} of {affected} clusters: {first}",
+        clusters.len()
+    );
+    let others = failed.iter().filter(|(_, object)| reason(object) != first);
+    for (cluster, object) in others.take(FINDINGS_MAX) {
+        let _written = write!(text, "\n  {cluster}: {}", reason(object));
+    }
+    text
 }
 
 /// Findings as the hub tells them, with what to do.
@@ -212,11 +240,11 @@ pub(super) fn journey(journey: &Journey, view: &View, begun: Duration, value: &s
         many(&journey.reported),
         &each("back at the hub", &journey.reported),
     );
-    let _written = write!(
-        text,
-        "\nAll {count} clusters show {value:?}, {} after the push ended.\n",
-        ms(last.saturating_sub(journey.pushed))
-    );
+    let when = match last.checked_sub(journey.pushed) {
+        Some(after) if after >= Duration::from_millis(1) => format!("{} after the push ended", ms(after)),
+        _ => "before git had ended the push".to_owned(),
+    };
+    let _written = writeln!(text, "\nAll {count} clusters show {value:?}, {when}.");
     text
 }
 
@@ -320,6 +348,7 @@ mod tests {
             total: 3,
             after: Duration::from_millis(58),
             failed: Vec::new(),
+            kept: Vec::new(),
         })
     }
 
@@ -339,6 +368,51 @@ mod tests {
             branch: "flotilla/proposed/12".to_owned(),
         });
         assert!(proposed.contains("git push origin origin/flotilla/proposed/12:flotilla/rendered\n"));
+    }
+
+    #[test]
+    fn what_clusters_refused_is_not_told_as_applied() {
+        let [lima, oslo] = ["lima", "oslo"].map(|name| ClusterName::parse(name).unwrap());
+        let refusal = |words: &str| ObjectResult {
+            object: render::ObjectKey::new("apps/v1", "Deployment", "shop", "web"),
+            state: reconciler::wire::ObjectState::Failed,
+            health: reconciler::wire::Health::Unknown,
+            message: words.to_owned(),
+        };
+        let text = told(What::Applied {
+            sequence: 4,
+            affected: 3,
+            total: 3,
+            after: Duration::from_millis(58),
+            failed: vec![
+                (lima.clone(), refusal("unknown field")),
+                (oslo.clone(), refusal("unknown field")),
+                (oslo, refusal("too large")),
+            ],
+            kept: vec![(lima, refusal("the annotation keeps it"))],
+        });
+        assert!(
+            text.contains("released as 4; could not be applied in 2 of 3 clusters: "),
+            "{text}"
+        );
+        assert!(!text.contains("; applied"), "{text}");
+        assert_eq!(
+            text.matches("unknown field").count(),
+            1,
+            "one reason is told once: {text}"
+        );
+        assert!(text.contains("\n  oslo: ") && text.contains("too large"), "{text}");
+        assert!(
+            text.contains("\n  lima keeps ") && text.contains("the annotation keeps it"),
+            "{text}"
+        );
+        let held = told(What::Held {
+            by: "policies/web.yaml: a fair".to_owned(),
+        });
+        assert!(
+            held.ends_with(": planned; held by policies/web.yaml: a fair\n"),
+            "{held}"
+        );
     }
 
     #[test]
