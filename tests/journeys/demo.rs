@@ -181,6 +181,15 @@ fn what_the_demo_prints_can_be_pasted_and_a_person_sees_their_push_arrive() {
     demo.until("released as 3; applied in 3 of 3 clusters");
     demo.push("echo '# nothing of it' >> feeds/hello/hello.yaml");
     demo.until("no cluster has to change");
+    demo.push("sed 's/containers:/containerz:/' feeds/web/deployment.yaml > new && mv new feeds/web/deployment.yaml");
+    demo.until("released as 4; could not be applied in 3 of 3 clusters: Deployment shop/web: ");
+    demo.push("git revert --no-edit --no-commit HEAD");
+    demo.until("released as 5; applied in 3 of 3 clusters");
+    let compared = demo.shell(&[format!("cd '{}/fleet' && git branch --remotes", demo.folder.display())]);
+    assert!(
+        compared.contains("origin/flotilla/rendered"),
+        "a first plan has something to compare with: {compared}"
+    );
 
     let (said, took) = demo.interrupt();
     assert!(

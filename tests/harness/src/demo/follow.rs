@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reconciler::hub::engine::{Head, Relation, State};
 use reconciler::wire::{ObjectResult, UnitReport};
+use render::model::Approval;
 use render::{ClusterName, Digest, Finding, Revision};
 use tokio::time::{Instant, sleep};
 
@@ -31,6 +32,7 @@ struct Follower {
     /// Something is wrong with the source or the state refs.
     trouble: Option<String>,
     proposed: Option<String>,
+    approval: Option<Approval>,
     /// What stays of units that were removed.
     kept: Vec<(ClusterName, ObjectResult)>,
     change: Option<Change>,
@@ -71,7 +73,11 @@ pub(super) enum What {
     /// A Suspension keeps clusters as they are.
     Held { by: String },
     /// No cluster has to change; Errors may hold something back.
-    NoChange { errors: usize },
+    NoChange {
+        errors: usize,
+        /// The approval that this revision changed.
+        gate: Option<Approval>,
+    },
     /// A person has to merge it.
     Proposed { branch: String },
     /// The hub does not follow.
@@ -122,6 +128,7 @@ impl Follower {
             lists: lists(state),
             trouble: None,
             proposed: proposed(state),
+            approval: approval(state),
             kept: lists(state).iter().flat_map(|(name, _)| kept(state, name)).collect(),
             change: None,
         }
@@ -166,9 +173,13 @@ impl Follower {
                 let errors = state.findings.iter().filter(|finding| finding.is_error()).count();
                 news.push(match suspended(state) {
                     Some(by) => What::Held { by },
-                    None => What::NoChange { errors },
+                    None => What::NoChange {
+                        errors,
+                        gate: approval(state).filter(|now| self.approval.is_some_and(|before| before != *now)),
+                    },
                 });
             }
+            self.approval = approval(state);
         }
         news.extend(self.arrived(state));
         news
@@ -235,6 +246,11 @@ impl Follower {
 fn proposed(state: &State) -> Option<String> {
     let proposed = state.proposed.as_ref()?;
     Some(proposed.branch.trim_start_matches("refs/heads/").to_owned())
+}
+
+/// Who moves `rendered`, as the newest accepted revision says.
+fn approval(state: &State) -> Option<Approval> {
+    state.fleet.as_ref().map(|fleet| fleet.spec.approval)
 }
 
 /// Where source stands, if that is followed.

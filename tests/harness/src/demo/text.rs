@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use reconciler::wire::ObjectResult;
-use render::{ClusterName, Finding};
+use render::model::Approval;
+use render::{ClusterName, Finding, ObjectKey};
 
 use super::folder::Folder;
 use super::follow::{News, What};
@@ -127,7 +128,12 @@ pub(super) fn news(news: &News) -> String {
                 failed => format!("released as {sequence}; {}", refused(*affected, failed)),
             };
             for (cluster, object) in kept.iter().take(FINDINGS_MAX) {
-                let _written = write!(text, "\n  {cluster} keeps {}: {}", object.object, object.message);
+                let _written = write!(
+                    text,
+                    "\n  {cluster} keeps {}: {}",
+                    named(&object.object),
+                    object.message
+                );
             }
             text
         }
@@ -137,9 +143,9 @@ pub(super) fn news(news: &News) -> String {
             waiting,
         } => format!("applied in {applied} of {affected} clusters so far; waiting for {waiting}"),
         What::Held { by } => format!("planned; held by {by}"),
-        What::NoChange { errors: 0 } => "planned; no cluster has to change".to_owned(),
-        What::NoChange { errors: 1 } => "planned with an error; no cluster changes".to_owned(),
-        What::NoChange { errors } => format!("planned with {errors} errors; no cluster changes"),
+        What::NoChange { errors: 0, gate } => format!("planned; no cluster has to change{}", gate_text(*gate)),
+        What::NoChange { errors: 1, .. } => "planned with an error; no cluster changes".to_owned(),
+        What::NoChange { errors, .. } => format!("planned with {errors} errors; no cluster changes"),
         What::Proposed { branch } => format!(
             "proposed; merge it to release it:\n  git fetch && git push origin origin/{branch}:flotilla/rendered"
         ),
@@ -148,10 +154,26 @@ pub(super) fn news(news: &News) -> String {
     format!("{which}{what}\n")
 }
 
+fn gate_text(gate: Option<Approval>) -> &'static str {
+    match gate {
+        None => "",
+        Some(Approval::Required) => "; from the next push on approval is required",
+        Some(Approval::None) => "; from the next push on no approval is required",
+    }
+}
+
+/// As people name it: kind, and where it stands.
+fn named(object: &ObjectKey) -> String {
+    match object.namespace.as_str() {
+        "" => format!("{} {}", object.kind, object.name),
+        namespace => format!("{} {namespace}/{}", object.kind, object.name),
+    }
+}
+
 /// Where a release was refused, with the first reason, and those that differ from it.
 fn refused(affected: usize, failed: &[(ClusterName, ObjectResult)]) -> String {
     let clusters: BTreeSet<_> = failed.iter().map(|(cluster, _)| cluster).collect();
-    let reason = |object: &ObjectResult| format!("{}: {}", object.object, object.message);
+    let reason = |object: &ObjectResult| format!("{}: {}", named(&object.object), object.message);
     let first = failed.first().map(|(_, object)| reason(object)).unwrap_or_default();
     let mut text = format!(
         "could not be applied in {} of {affected} clusters: {first}",
@@ -361,9 +383,16 @@ mod tests {
         );
         assert!(applied(2).contains("applied in the 2 clusters of 3 that it changes after 58 ms"));
         assert!(applied(1).contains("applied in the one cluster of 3 that it changes after 58 ms"));
-        let nothing = told(What::NoChange { errors: 0 });
+        let nothing = told(What::NoChange { errors: 0, gate: None });
         assert_eq!(nothing, format!("{begin}planned; no cluster has to change\n"));
-        assert!(told(What::NoChange { errors: 2 }).contains("2 errors; no cluster changes"));
+        let wrong = told(What::NoChange { errors: 2, gate: None });
+        assert!(wrong.contains("2 errors; no cluster changes"), "{wrong}");
+        let gate = Some(Approval::Required);
+        let gated = told(What::NoChange { errors: 0, gate });
+        assert!(
+            gated.ends_with("; from the next push on approval is required\n"),
+            "{gated}"
+        );
         let proposed = told(What::Proposed {
             branch: "flotilla/proposed/12".to_owned(),
         });
@@ -374,7 +403,7 @@ mod tests {
     fn what_clusters_refused_is_not_told_as_applied() {
         let [lima, oslo] = ["lima", "oslo"].map(|name| ClusterName::parse(name).unwrap());
         let refusal = |words: &str| ObjectResult {
-            object: render::ObjectKey::new("apps/v1", "Deployment", "shop", "web"),
+            object: ObjectKey::new("apps/v1", "Deployment", "shop", "web"),
             state: reconciler::wire::ObjectState::Failed,
             health: reconciler::wire::Health::Unknown,
             message: words.to_owned(),
@@ -392,7 +421,7 @@ mod tests {
             kept: vec![(lima, refusal("the annotation keeps it"))],
         });
         assert!(
-            text.contains("released as 4; could not be applied in 2 of 3 clusters: "),
+            text.contains("released as 4; could not be applied in 2 of 3 clusters: Deployment shop/web: unknown"),
             "{text}"
         );
         assert!(!text.contains("; applied"), "{text}");
