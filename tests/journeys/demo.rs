@@ -185,6 +185,14 @@ fn what_the_demo_prints_can_be_pasted_and_a_person_sees_their_push_arrive() {
     demo.until("released as 4; could not be applied in 3 of 3 clusters: Deployment shop/web: ");
     demo.push("git revert --no-edit --no-commit HEAD");
     demo.until("released as 5; applied in 3 of 3 clusters");
+    demo.shell(&[format!(
+        "cd '{}/fleet' && ../flotilla suspend shop/web --reason fair && git push --quiet",
+        demo.folder.display()
+    )]);
+    demo.push("sed 's/Welcome/Hello/' feeds/web/page.yaml > new && mv new feeds/web/page.yaml");
+    demo.until("planned; held by policies/suspend-shop-web.yaml: fair");
+    demo.push("git rm --quiet policies/suspend-shop-web.yaml");
+    demo.until("released as 6; applied in the 2 clusters of 3 that it changes");
     let compared = demo.shell(&[format!("cd '{}/fleet' && git branch --remotes", demo.folder.display())]);
     assert!(
         compared.contains("origin/flotilla/rendered"),

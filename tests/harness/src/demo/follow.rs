@@ -1,12 +1,13 @@
 //! What becomes of each push, told in one line when it is known: a person sees their own arrive.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reconciler::hub::engine::{Head, Relation, State};
 use reconciler::wire::{ObjectResult, UnitReport};
 use render::model::Approval;
-use render::{ClusterName, Digest, Finding, Revision};
+use render::{ClusterName, Digest, Finding, Published, Revision};
 use tokio::time::{Instant, sleep};
 
 use super::folder::Folder;
@@ -33,6 +34,8 @@ struct Follower {
     trouble: Option<String>,
     proposed: Option<String>,
     approval: Option<Approval>,
+    /// What `rendered` said.
+    targets: Option<Arc<Published>>,
     /// What stays of units that were removed.
     kept: Vec<(ClusterName, ObjectResult)>,
     change: Option<Change>,
@@ -129,6 +132,7 @@ impl Follower {
             trouble: None,
             proposed: proposed(state),
             approval: approval(state),
+            targets: state.rendered.as_ref().map(|rendered| rendered.published.clone()),
             kept: lists(state).iter().flat_map(|(name, _)| kept(state, name)).collect(),
             change: None,
         }
@@ -171,7 +175,10 @@ impl Follower {
                 news.push(What::Proposed { branch });
             } else if pushed {
                 let errors = state.findings.iter().filter(|finding| finding.is_error()).count();
-                news.push(match suspended(state) {
+                // What was held before is not held by this revision.
+                let targets = state.rendered.as_ref().map(|rendered| &rendered.published.units);
+                let has_changed = targets != self.targets.as_ref().map(|before| &before.units);
+                news.push(match suspended(state).filter(|_| has_changed) {
                     Some(by) => What::Held { by },
                     None => What::NoChange {
                         errors,
@@ -180,6 +187,7 @@ impl Follower {
                 });
             }
             self.approval = approval(state);
+            self.targets = state.rendered.as_ref().map(|rendered| rendered.published.clone());
         }
         news.extend(self.arrived(state));
         news
