@@ -12,12 +12,14 @@ use crate::finding::Finding;
 use crate::fleet::ManifestObject;
 use crate::limits::FILE_NAME_BYTES_MAX;
 use crate::load;
+use crate::model::ANNOTATION_UNIT;
 use crate::name::ObjectKey;
 use crate::tree::SourceFile;
 use crate::yaml;
 
-/// What kubectl leaves on objects that it applied: a copy of all of it, Secrets as well.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// What those who applied an object leave on it: kubectl a copy of all of it, Secrets as well, and we the unit that
+/// it came with, which is another's as soon as it is added elsewhere.
+const MARKS: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", ANNOTATION_UNIT];
 
 /// One object with the text that its file gets.
 #[derive(Clone)]
@@ -78,7 +80,9 @@ fn declare(value: &mut Value) {
         .pointer_mut("/metadata/annotations")
         .and_then(Value::as_object_mut)
     {
-        annotations.remove(LAST_APPLIED);
+        for mark in MARKS {
+            annotations.remove(mark);
+        }
         if annotations.is_empty() {
             value["metadata"]
                 .as_object_mut()
@@ -142,7 +146,7 @@ mod tests {
     #[test]
     fn what_came_out_of_an_api_server_is_trimmed() {
         let live = r#"{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b", "uid": "1",
-            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "fleet.flotilla.dev/unit": "shop/web"}},
             "spec": {"clusterIP": "10.0.0.1", "type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}, "status": {}}"#;
         let trimmed =
             "apiVersion: v1\nkind: Service\nmetadata:\n  name: b\nspec:\n  ports:\n  - port: 80\n  type: NodePort\n";
@@ -150,6 +154,15 @@ mod tests {
         check(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, creationTimestamp: null}\n",
             &["apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"],
+        );
+        let ours = |mark| {
+            format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, uid: x, annotations: {{{mark}}}}}}}")
+        };
+        check(
+            &ours("fleet.flotilla.dev/prune: disabled, fleet.flotilla.dev/unit: a/b"),
+            &[
+                "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  annotations:\n    fleet.flotilla.dev/prune: disabled\n  name: a\n",
+            ],
         );
     }
 

@@ -107,6 +107,39 @@ fn what_an_api_server_refuses_is_told_in_its_own_words() {
 }
 
 #[test]
+fn the_api_server_is_that_of_kubectl_unless_another_is_named() {
+    let work = Work::new();
+    let from = file(MENU);
+    let home = flotilla_tests::scratch::folder("home");
+    let add = |more: &[(&str, &str)]| {
+        let mut command = flotilla_tests::flotilla::flotilla();
+        command.current_dir(work.repository.work()).env_remove("KUBECONFIG");
+        command.env("HOME", &home).envs(more.iter().copied());
+        flotilla_tests::Output::of(command.args(["add", "-f", &from, "--to", "shop/web"]))
+    };
+    let none = add(&[]);
+    assert_eq!(none.code(), Some(1), "{none:?}");
+    let path = home.join(".kube/config").display().to_string();
+    assert!(
+        none.stderr.contains(&format!("failed to read kubeconfig {path}: ")),
+        "{none:?}"
+    );
+    assert!(none.stderr.contains("or ask no API server with --no-check"), "{none:?}");
+    std::fs::create_dir_all(home.join(".kube")).unwrap();
+    let closed = format!("http://127.0.0.1:{}", flotilla_tests::ports::free());
+    let kubeconfig = format!(
+        "{{apiVersion: v1, kind: Config, current-context: a, clusters: [{{name: a, cluster: {{server: '{closed}'}}}}], \
+         users: [{{name: a, user: {{}}}}], contexts: [{{name: a, context: {{cluster: a, user: a}}}}]}}\n"
+    );
+    std::fs::write(&path, kubeconfig).unwrap();
+    for away in [add(&[]), add(&[("KUBECONFIG", &path)])] {
+        assert_eq!(away.code(), Some(1), "{away:?}");
+        assert!(away.stderr.contains("failed to ask the API server"), "{away:?}");
+        assert!(away.stderr.contains("ask no API server with --no-check"), "{away:?}");
+    }
+}
+
+#[test]
 fn a_live_object_is_trimmed_and_replaces_its_own_file() {
     let work = Work::new();
     let live = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "greeting",

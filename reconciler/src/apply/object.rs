@@ -1,15 +1,12 @@
 //! One object of a delivery: who it is, and what is sent to the API server for it.
 
 use render::describe::{Content, is_chart};
+use render::model::ANNOTATION_UNIT;
 use render::{Digest, ObjectKey, UnitKey};
 use serde_json::{Map, Value};
 
 use super::order::{self, Stage};
 use crate::wire::ObjectState;
-
-/// Annotation on every object: the unit that it came with, so that people see where it is from. It is
-/// for them; nothing is removed because of it.
-pub(super) const ANNOTATION_UNIT: &str = "fleet.flotilla.dev/unit";
 
 /// What the API server keeps by itself and refuses, or takes as a precondition, when it is sent.
 const SERVER_FIELDS: [&str; 5] = ["managedFields", "resourceVersion", "uid", "generation", "selfLink"];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgGroup, Args};
 use render::intake::{Manifest, file_stem, guessed_plural};
 use render::load::LoadMemo;
@@ -38,8 +38,8 @@ pub(super) struct Add {
     /// Of a new Subscription: a label that clusters must have. Without it, it is for every cluster.
     #[arg(long = "select", value_name = "LABEL=VALUE", value_parser = label, requires = "to")]
     labels: Vec<(String, String)>,
-    /// A kubeconfig of the cluster whose API server is asked.
-    #[arg(long, env = "KUBECONFIG", required_unless_present = "no_check")]
+    /// A kubeconfig of the cluster whose API server is asked; without it, ~/.kube/config as for kubectl.
+    #[arg(long, env = "KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
     /// Its context; without it, the file's current one.
     #[arg(long)]
@@ -161,18 +161,16 @@ fn twice(objects: &[ManifestObject]) -> anyhow::Result<()> {
 
 /// Asks the API server. The plurals of the kinds; `None` where it refuses something, which has been told then.
 fn check(arguments: &Add, objects: &[ManifestObject]) -> anyhow::Result<Option<Vec<String>>> {
-    let kubeconfig = arguments
-        .kubeconfig
-        .as_deref()
-        .context("--kubeconfig or --no-check is needed")?;
+    let kubeconfig = arguments.kubeconfig()?;
     output::tell(&format!(
         "Asking the API server about {}.\n",
         output::counted(objects.len(), "object")
     ));
     let checked: Vec<Checked> = wait_for(async {
-        let server = ApiServer::from_kubeconfig(kubeconfig, arguments.context.as_deref()).await?;
+        let server = ApiServer::from_kubeconfig(&kubeconfig, arguments.context.as_deref()).await?;
         anyhow::Ok(dry_run(&server.client, objects).await?)
-    })??;
+    })?
+    .map_err(|error| or_no_check(error.as_ref()))?;
     let mut refused = 0;
     for (object, checked) in objects.iter().zip(&checked) {
         let place = format!("{}:{}: {}", object.file, object.line, object.key);
@@ -194,6 +192,13 @@ fn check(arguments: &Add, objects: &[ManifestObject]) -> anyhow::Result<Option<V
         checked.plural.unwrap_or_else(|| guessed_plural(&object.key.kind))
     };
     Ok(Some(objects.iter().zip(checked).map(plural).collect()))
+}
+
+/// An error of who cannot ask, with what to do besides.
+fn or_no_check(error: &dyn std::error::Error) -> anyhow::Error {
+    let (said, hint) = crate::fault::told(error);
+    let hint = hint.map(|hint| format!("{hint}, or ")).unwrap_or_default();
+    anyhow!("{said}; hint: {hint}ask no API server with --no-check")
 }
 
 /// Secrets in plain text, where the fleet refuses them; where it warns, they are told.
@@ -280,6 +285,15 @@ impl Present {
 }
 
 impl Add {
+    /// The kubeconfig that is named, or the one that kubectl takes.
+    fn kubeconfig(&self) -> anyhow::Result<PathBuf> {
+        let named = self.kubeconfig.clone().filter(|path| !path.as_os_str().is_empty());
+        let home = || std::env::home_dir().map(|home| home.join(".kube/config"));
+        named.or_else(home).context(
+            "no kubeconfig is named, and there is no home folder; hint: name one with --kubeconfig, or ask no API server with --no-check",
+        )
+    }
+
     /// Where the files go.
     fn folder(&self, fleet: &Fleet) -> String {
         if let Some(folder) = &self.into {

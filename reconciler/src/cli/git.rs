@@ -75,6 +75,12 @@ impl Git {
         self.holds(&["merge-base", "--is-ancestor", commit.as_str(), of])
     }
 
+    /// Files of the work tree that differ from the newest commit. `None` where there is no work tree, or no git.
+    pub(super) fn not_committed(&self) -> Option<usize> {
+        let ask = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=all"];
+        Some(self.ask(&ask).ok()?.lines().count())
+    }
+
     /// Runs it before the person: what it and its hooks say is seen, and it may ask. Its own output goes to
     /// stderr, but for that of a command whose output is the answer.
     pub(super) fn run<S: AsRef<OsStr>>(&self, arguments: &[S], shown: Shown) -> anyhow::Result<()> {

@@ -16,6 +16,13 @@ pub(super) struct Condition<'a> {
     pub(super) message: &'a str,
 }
 
+#[cfg(test)]
+impl From<Value> for View {
+    fn from(object: Value) -> Self {
+        Self(object)
+    }
+}
+
 impl View {
     /// The Fleet.
     pub(super) async fn fleet(server: &ServerOptions) -> Result<Self, ClientError> {

@@ -109,7 +109,7 @@ async fn look(arguments: &Reconcile, clone: &Clone, started: Instant) -> Result<
         return Ok(Step::Done(format!("{accepted} is accepted")));
     };
     match View::unit(&arguments.server, unit).await {
-        Ok(view) => Ok(unit_step(unit, &view, &accepted)),
+        Ok(view) => Ok(unit_step(unit, &view, &accepted, started.elapsed() >= LOOK_TIME)),
         Err(ClientError::Refused { status, .. }) if status == http::StatusCode::NOT_FOUND => {
             Ok(Step::Stuck(format!("there is no Subscription {unit} at {accepted}")))
         }
@@ -151,7 +151,12 @@ fn accepted(fleet: &View, clone: &Clone, looked: bool) -> Result<Revision, Step>
     }
 }
 
-fn unit_step(unit: &UnitKey, view: &View, accepted: &Revision) -> Step {
+/// `looked` says whether the hub had time to propose what it made from the accepted commit.
+fn unit_step(unit: &UnitKey, view: &View, accepted: &Revision, looked: bool) -> Step {
+    let approved = view.condition("Approved");
+    if looked && approved.reason == "MergeAwaited" {
+        return Step::Stuck(format!("{unit}: {}", approved.message));
+    }
     let (ready, stalled) = (view.condition("Ready"), view.condition("Stalled"));
     let why = format!("{unit}: {}", ready.message);
     let has = view.revision("revision");
@@ -216,5 +221,32 @@ impl Clone {
     /// Whether `of` is `head` or builds on it.
     fn contains(&self, of: &Revision, head: &Revision) -> bool {
         of == head || self.git.contains(head, of.as_str()).unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(conditions: serde_json::Value, looked: bool, expected: &Step) {
+        let accepted = Revision::parse("a".repeat(40)).expect("it is one");
+        let unit = "shop/web".parse().expect("it is one");
+        let view = View::from(json!({"status": {"conditions": conditions}}));
+        assert_eq!(unit_step(&unit, &view, &accepted, looked), *expected);
+    }
+
+    #[test]
+    fn a_merge_is_a_persons_and_is_not_waited_for() {
+        let message = "a waits for a person to merge it into b: git push origin origin/a:b";
+        let conditions = json!([
+            {"type": "Approved", "status": "Unknown", "reason": "MergeAwaited", "message": message},
+            {"type": "Ready", "status": "Unknown", "reason": "MergeAwaited", "message": format!("Approved: {message}")},
+        ]);
+        check(conditions.clone(), true, &Step::Stuck(format!("shop/web: {message}")));
+        let waiting = Step::Waiting(format!("shop/web: Approved: {message}"));
+        check(conditions, false, &waiting);
     }
 }

@@ -11,9 +11,6 @@ use super::{exit, output, wait_for};
 /// Lines of each part; the rest is counted.
 const LINES_MAX: usize = 12;
 
-/// Characters of a message; the whole of it is `get -o wide`'s.
-const MESSAGE_CHARS_MAX: usize = 120;
-
 /// Which hub is asked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::HELP_STATUS)]
@@ -41,6 +38,7 @@ pub(super) fn run(options: &StatusOptions) -> anyhow::Result<ExitCode> {
 
 /// What the hub says.
 struct Shown {
+    server: String,
     fleet: Value,
     clusters: Vec<Value>,
     units: Vec<Value>,
@@ -54,6 +52,7 @@ impl Shown {
             Ok::<_, ClientError>(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
         };
         Ok(Self {
+            server: server.server().to_string(),
             fleet: server.value(&format!("{GROUP}/fleets/fleet"), JSON).await?,
             clusters: list("managedclusters").await?,
             units: list("subscriptions").await?,
@@ -91,7 +90,7 @@ impl Shown {
                     .filter(|_| status(&self.fleet, "SourceVerified") != "True")
                     .unwrap_or_default(),
             ],
-            vec!["Rendered".to_owned(), at("rendered"), whole(&self.fleet, "StateKept")],
+            vec!["Rendered".to_owned(), at("rendered"), message(&self.fleet, "StateKept")],
             vec!["Released".to_owned(), released],
         ];
         if self.fleet.pointer("/status/proposed").is_some() {
@@ -100,19 +99,20 @@ impl Shown {
                 vec![
                     "Proposed".to_owned(),
                     at("proposedSource"),
-                    whole(&self.fleet, "Approved"),
+                    message(&self.fleet, "Approved"),
                 ],
             );
         } else if self.fleet.pointer("/status/keptProposals").is_some() {
             rows.insert(
                 1,
-                vec!["Proposed".to_owned(), "-".to_owned(), whole(&self.fleet, "Approved")],
+                vec!["Proposed".to_owned(), "-".to_owned(), message(&self.fleet, "Approved")],
             );
         }
         let objects = message(&self.fleet, "ObjectsWritten");
         if !objects.is_empty() {
             rows.push(vec!["Objects".to_owned(), objects]);
         }
+        rows.push(vec!["Hub".to_owned(), output::visible(&self.server)]);
         let ready = format!("{}: {}", ready_word(&self.fleet), message(&self.fleet, "Ready"));
         format!("Fleet      {ready}\n{}", output::columns(&rows))
     }
@@ -245,19 +245,11 @@ fn status<'a>(object: &'a Value, kind: &str) -> &'a str {
         .unwrap_or("Unknown")
 }
 
-/// A message as it is: for what says what to do.
-fn whole(object: &Value, kind: &str) -> String {
+/// A condition's message, whole: its end says what to do.
+fn message(object: &Value, kind: &str) -> String {
     condition(object, kind)
         .map(|condition| text(condition, "/message"))
         .unwrap_or_default()
-}
-
-fn message(object: &Value, kind: &str) -> String {
-    let message = whole(object, kind);
-    match message.char_indices().nth(MESSAGE_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message,
-    }
 }
 
 /// The condition whose message counts: a unit that is ready and suspended says by what.

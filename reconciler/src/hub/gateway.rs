@@ -33,15 +33,23 @@ pub(super) async fn run(
         let Some((socket, permit)) = accepted else { break };
         let (options, sessions, shutdown) = (Arc::clone(&options), sessions.clone(), shutdown.clone());
         let serve = async move {
+            // Who is refused may be looked for by its address; a socket that is gone already has none.
+            let peer = socket.peer_addr().ok();
             let tunnel = Box::pin(tunnel::accept(socket, &options)).await;
             drop(permit);
             match tunnel {
                 Ok(tunnel) => match ClusterName::parse(tunnel.peer.cluster.clone()) {
                     Ok(cluster) => Box::pin(sessions.serve(cluster, tunnel, &shutdown)).await,
-                    Err(error) => tracing::warn!(%error, "Refused an agent with a bad name."),
+                    Err(error) => {
+                        tracing::warn!(peer = peer.map(tracing::field::display), %error, "Refused an agent with a bad name.")
+                    }
                 },
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "Refused an agent.");
+                    tracing::warn!(
+                        peer = peer.map(tracing::field::display),
+                        error = &error as &dyn std::error::Error,
+                        "Refused an agent."
+                    );
                 }
             }
         };

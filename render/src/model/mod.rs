@@ -17,6 +17,10 @@ pub use suspension::{SuspendedClusters, Suspension};
 /// Our API group and version.
 pub const FLEET_API_VERSION: &str = "fleet.flotilla.dev/v1alpha1";
 
+/// The annotation on every object in a cluster: the unit that it came with, so that people see where it is from.
+/// It is for them; nothing is removed because of it.
+pub const ANNOTATION_UNIT: &str = "fleet.flotilla.dev/unit";
+
 /// Clusternet's group and version of Subscriptions, overrides and charts.
 pub const CLUSTERNET_APPS_API_VERSION: &str = "apps.clusternet.io/v1alpha1";
 

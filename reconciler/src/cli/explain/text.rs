@@ -178,15 +178,26 @@ fn write_progress(body: &mut String, cluster: &Value) {
         let message = message
             .map(|message| format!(": {}", visible(message)))
             .unwrap_or_default();
-        let (state, health) = (of(object, "state"), of(object, "health"));
-        write(
-            body,
-            format_args!("    {} is {state}, {health}{message}\n", of(object, "object")),
-        );
+        let (name, state) = (object_name(&of(object, "object")), of(object, "state"));
+        // How an object is that could not be applied says nothing of the one that was wanted.
+        let health = match state.as_str() {
+            "Applied" => format!(", {}", of(object, "health")),
+            _ => String::new(),
+        };
+        write(body, format_args!("    {name} is {state}{health}{message}\n"));
     }
     let more = worst.len().saturating_sub(OBJECTS_SHOWN_MAX);
     if more > 0 {
         write(body, format_args!("    and {more} more objects\n"));
+    }
+}
+
+/// `ConfigMap shop/web` from a key's four parts; a text that is no key stays.
+fn object_name(key: &str) -> String {
+    match key.splitn(4, '/').collect::<Vec<_>>()[..] {
+        [_, kind, "", name] => format!("{kind} {name}"),
+        [_, kind, namespace, name] => format!("{kind} {namespace}/{name}"),
+        _ => key.to_owned(),
     }
 }
 

@@ -18,9 +18,13 @@ use serde_json::json;
 
 pub(super) use clone::CloneOptions;
 
+use super::git::Git;
 use super::output::visible;
 use super::{exit, output};
 use compare::Shown;
+
+/// The newest commit of what is checked out.
+const HEAD: &str = "HEAD";
 
 /// Show what a revision changes. Exits with 0 when it changes nothing, 1 when it does, and 2 on an error
 /// or an Error finding.
@@ -34,7 +38,7 @@ pub(super) struct PlanArguments {
     #[arg(long)]
     from: Option<String>,
     /// The revision to plan.
-    #[arg(long, default_value = "HEAD")]
+    #[arg(long, default_value = HEAD)]
     to: String,
     /// How the plan is written.
     #[arg(short, long, value_enum, default_value_t)]
@@ -78,6 +82,9 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     match compare::shown(arguments) {
         Ok(shown) => {
             print(arguments, &shown)?;
+            if let Some(note) = arguments.not_committed() {
+                output::tell(&format!("note: {note}\n"));
+            }
             let error = shown.findings.iter().any(Finding::is_error);
             Ok(ExitCode::from(if error {
                 exit::PLAN_ERROR
@@ -96,12 +103,26 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
+impl PlanArguments {
+    /// That something in the work tree is not planned, where its newest commit is and its own git tells.
+    fn not_committed(&self) -> Option<String> {
+        if self.to != HEAD {
+            return None;
+        }
+        match Git::at(&self.clone.repository).not_committed()? {
+            0 => None,
+            1 => Some("1 file is not committed and is not in this plan".to_owned()),
+            count => Some(format!("{count} files are not committed and are not in this plan")),
+        }
+    }
+}
+
 /// In a line: what the newest commit of a clone changes in what the hub rendered, as far as the clone knows it.
 pub(super) fn summary(clone: &std::path::Path, branch: &str) -> anyhow::Result<String> {
     let shown = compare::shown(&PlanArguments {
         clone: CloneOptions::at(clone, branch),
         from: None,
-        to: "HEAD".to_owned(),
+        to: HEAD.to_owned(),
         output: Output::Text,
         color: Color::Never,
     })?;

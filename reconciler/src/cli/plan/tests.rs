@@ -50,15 +50,20 @@ impl Clone {
     }
 
     fn shown(&self, from: &str, to: &str) -> Shown {
+        let arguments = self.arguments(&["--from", from, "--to", to]);
+        compare::shown(&arguments).expect("both revisions can be read")
+    }
+
+    fn arguments(&self, more: &[&str]) -> PlanArguments {
         #[derive(clap::Parser)]
         struct Alone {
             #[command(flatten)]
             arguments: PlanArguments,
         }
         let folder = self.0.path().display().to_string();
-        let arguments = ["plan", "--repository", &folder, "--from", from, "--to", to];
+        let arguments = [&["plan", "--repository", &folder][..], more].concat();
         let alone = Alone::try_parse_from(arguments).expect("the arguments are right");
-        compare::shown(&alone.arguments).expect("both revisions can be read")
+        alone.arguments
     }
 }
 
@@ -259,4 +264,31 @@ fn nothing_that_a_file_says_steers_the_reviewers_terminal() {
         assert!(form.contains("/data/x"), "{form}");
         assert!(!form.chars().any(steers), "{form:?}");
     }
+}
+
+#[test]
+fn what_is_not_committed_is_said_not_to_be_planned() {
+    let clone = Clone::new();
+    clone.write("a.yaml", "a: 1\n");
+    clone.commit();
+    let newest = clone.arguments(&[]);
+    assert_eq!(newest.not_committed(), None);
+    clone.write("a.yaml", "a: 2\n");
+    assert_eq!(
+        newest.not_committed().as_deref(),
+        Some("1 file is not committed and is not in this plan")
+    );
+    clone.write("new/b.yaml", "b: 1\n");
+    clone.write("new/c.yaml", "c: 1\n");
+    assert_eq!(
+        newest.not_committed().as_deref(),
+        Some("3 files are not committed and are not in this plan")
+    );
+    assert_eq!(
+        clone.arguments(&["--to", "main"]).not_committed(),
+        None,
+        "a revision was asked for"
+    );
+    clone.git(&["config", "core.bare", "true"]);
+    assert_eq!(newest.not_committed(), None, "without a work tree there is none");
 }

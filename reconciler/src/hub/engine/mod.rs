@@ -68,6 +68,10 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::ReleasedWritten(commit) => {
             state.end_write();
             state.contradicted = false;
+            if state.released.as_ref().map(|known| &known.commit) != Some(&commit.commit) {
+                // What had to be put back is over once something newer stands there.
+                state.restored = None;
+            }
             state.released = Some(commit);
             let mut effects = next(state, now);
             effects.extend(dispatch_all(state));

@@ -666,6 +666,13 @@ fn a_ref_that_was_rewound_or_removed_under_the_hub_is_put_back() {
     world.rendered = None;
     world.look();
     assert!(same(&world.rendered, &rendered), "{:?}", world.rendered);
+    assert!(world.state.restored.is_some(), "it is said");
+    world.push('3', &["a", "b"], "three");
+    assert_eq!(
+        (world.sequence(), &world.state.restored),
+        (Some(3), &None),
+        "and over with the next release"
+    );
 }
 
 #[test]
