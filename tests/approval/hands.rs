@@ -120,6 +120,12 @@ fn a_commit_that_is_no_state_of_the_fleet_holds_everything_until_it_is_mended() 
         None,
         &["placements/staff/office.yaml", "units/staff/office/default"],
     );
+    check_malformed(
+        &mut gated,
+        "placements/staff/office.yaml",
+        None,
+        &["units/staff/office", "placements/staff/office.yaml", "remove both"],
+    );
 }
 
 #[test]

@@ -56,6 +56,8 @@ struct Source<'a> {
     file: &'a Arc<str>,
     text: &'a str,
     document: &'a Document,
+    /// Whether the file is where declarations stand and nothing else.
+    declares: bool,
     places: OnceCell<Places>,
 }
 
@@ -82,8 +84,8 @@ struct Part<'a> {
     inherited: Option<(String, String)>,
 }
 
-/// Reads one document.
-pub(super) fn read(file: &Arc<str>, text: &str, document: Document) -> Reading {
+/// Reads one document. `declares` is whether it stands where declarations stand and nothing else.
+pub(super) fn read(file: &Arc<str>, text: &str, document: Document, declares: bool) -> Reading {
     let mut reading = Reading::default();
     let secret = may_hold_secrets(&document.value);
     let note = |note: &Note| unquoted(file, note, secret);
@@ -92,6 +94,7 @@ pub(super) fn read(file: &Arc<str>, text: &str, document: Document) -> Reading {
         file,
         text,
         document: &document,
+        declares,
         places: OnceCell::new(),
     };
     // A document that is one object, as nearly all are, gives its value away instead of a copy.
@@ -159,15 +162,9 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
     }
     match kinds::kind_of(&api_version, &kind) {
         Kind::Own(own) => read_own(own, source, part, map, kinds::is_ours(&api_version), reading),
-        Kind::Unknown => {
-            let message = format!("{kind} of {api_version} is not known to this version");
-            let error = Finding::error("UnknownKind", message)
-                .at(&**source.file, part.line)
-                .hint(kinds::meant(&api_version, &kind));
-            reading.findings.push(error.clone());
-            // Whatever it declared before, it did not take back: a misspelt kind removes nothing.
-            let (key, target) = (None, None);
-            reading.broken.push(Broken { key, target, error });
+        Kind::Unknown => unknown(source, part, &api_version, &kind, reading),
+        Kind::Object if source.declares && kinds::is_own_name(&kind) => {
+            unknown(source, part, &api_version, &kind, reading)
         }
         Kind::Unused => {
             let message = format!("{kind} of {api_version} is not used: it is made or kept by the hub, not declared");
@@ -180,6 +177,17 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
         },
         Kind::Object => read_object(source, part, map, &api_version, &kind, reading),
     }
+}
+
+fn unknown(source: &Source<'_>, part: &Part<'_>, api_version: &str, kind: &str, reading: &mut Reading) {
+    let message = format!("{kind} of {api_version} is not known to this version");
+    let error = Finding::error("UnknownKind", message)
+        .at(&**source.file, part.line)
+        .hint(kinds::meant(api_version, kind));
+    reading.findings.push(error.clone());
+    // Whatever it declared before, it did not take back: a misspelt kind removes nothing.
+    let (key, target) = (None, None);
+    reading.broken.push(Broken { key, target, error });
 }
 
 /// `apiVersion` or `kind`, from the document or from the list around it.

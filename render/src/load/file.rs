@@ -77,13 +77,14 @@ pub(super) fn read(path: &Arc<str>, file: &SourceFile) -> ReadFile {
         }
     };
     let mut read = ReadFile::default();
+    let declares = is_for_declarations(path);
     for document in documents {
-        let reading = document::read(path, &text, document);
+        let reading = document::read(path, &text, document, declares);
         read.items.extend(reading.items);
         read.findings.extend(reading.findings);
         read.broken.extend(reading.broken);
     }
-    if is_for_declarations(path) {
+    if declares {
         refuse_what_declares_nothing(&mut read);
     }
     read

@@ -53,7 +53,12 @@ pub(super) fn plain_object(text: &str, document: &Document) -> Option<Head> {
     let map = document.value.as_object()?;
     let api_version = map.get("apiVersion")?.as_str()?;
     let kind = map.get("kind")?.as_str()?;
-    if api_version.is_empty() || kinds::kind_of(api_version, kind) != Kind::Object || list_items(map, kind).is_some() {
+    // What has the name of one of our kinds is looked at closely: it may be a declaration with a wrong head.
+    if api_version.is_empty()
+        || kinds::is_own_name(kind)
+        || kinds::kind_of(api_version, kind) != Kind::Object
+        || list_items(map, kind).is_some()
+    {
         return None;
     }
     Some(Head {

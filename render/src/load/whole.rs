@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::catalog::Catalog;
 use super::cross;
+use super::document::Item;
 use super::gather::{Declared, gather};
 use super::index::{Index, Wanted};
+use super::kinds::{is_own_name, meant};
 use super::lines::Lines;
 use super::memo::LoadMemo;
 use super::resolve::{Context, resolve};
@@ -57,7 +59,34 @@ fn units(catalog: &Catalog<'_>, declared: &mut Declared, findings: &mut Vec<Find
     }
     findings.append(&mut cross::check(declared, &index, &mut lines));
     refuse_too_many(catalog, &mut units, findings);
+    findings.extend(undeclared(catalog, &units));
     units
+}
+
+/// Objects with the name of one of our kinds that no unit delivers: who wrote one may have meant a declaration.
+fn undeclared(catalog: &Catalog<'_>, units: &BTreeMap<UnitKey, Unit>) -> Vec<Finding> {
+    let files = catalog.files.values().filter(|loaded| !loaded.hidden);
+    let objects = files
+        .flat_map(|loaded| &loaded.file.items)
+        .filter_map(|item| match item {
+            Item::Object(object) if is_own_name(&object.key.kind) => Some(object),
+            _ => None,
+        });
+    let mut findings = Vec::new();
+    for object in objects {
+        let mut delivered = units.values().flat_map(|unit| &unit.base.objects);
+        if delivered.any(|other| other.key == object.key) {
+            continue;
+        }
+        let (kind, version) = (&object.key.kind, &object.api_version);
+        let message = format!("{kind} of {version} is no declaration of the fleet, and it is in no feed");
+        findings.push(
+            Finding::warning("NoDeclaration", message)
+                .at(&*object.file, object.line)
+                .hint(meant(version, kind)),
+        );
+    }
+    findings
 }
 
 /// Holds a unit that delivers an object whose override cannot be trusted: without it, it would loosen.

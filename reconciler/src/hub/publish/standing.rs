@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gix::ObjectId;
-use render::layout::{self, unit_folder};
+use render::layout::{self, UNITS_FOLDER, unit_folder};
+use render::limits::UNIT_BYTES_MAX;
 use render::{Digest, UnitKey, VariantName};
 
-use super::commit_index::{CommitIndex, contents};
+use super::commit_index::{CommitIndex, UnitFolder, contents};
 use super::{CommitId, StateError, StateRepository};
 
 impl StateRepository {
@@ -39,6 +40,14 @@ impl StateRepository {
         commit: CommitId,
         index: &CommitIndex,
     ) -> Result<BTreeMap<(UnitKey, VariantName), Digest>, StateError> {
+        if let Some(unit) = without_placement(index) {
+            let reason = format!(
+                "{} is there, and {}, which says where it goes, is not; to take the unit from every cluster, remove both",
+                format_args!("{UNITS_FOLDER}/{}/{}", unit.namespace(), unit.name()),
+                layout::placement_path(unit)
+            );
+            return Err(StateError::NotAState { commit, reason });
+        }
         let known = self.memory().indexes();
         let mut edited = BTreeMap::new();
         for (unit, placement) in &index.published.units {
@@ -64,12 +73,7 @@ impl StateRepository {
         Ok(edited)
     }
 
-    fn digest_of(
-        &self,
-        commit: CommitId,
-        folder: ObjectId,
-        path: impl FnOnce() -> String,
-    ) -> Result<Digest, StateError> {
+    fn digest_of(&self, commit: CommitId, folder: ObjectId, path: impl Fn() -> String) -> Result<Digest, StateError> {
         let content = self.described(folder).map_err(|error| match error {
             StateError::ContentLayout { source } => StateError::Manifests {
                 commit,
@@ -78,7 +82,26 @@ impl StateRepository {
             },
             other => other,
         })?;
+        if content.bytes > UNIT_BYTES_MAX {
+            let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+            let reason = format!(
+                "{} takes {} MiB, and one unit may take {} MiB",
+                path(),
+                mib(content.bytes),
+                mib(UNIT_BYTES_MAX)
+            );
+            return Err(StateError::NotAState { commit, reason });
+        }
         self.remember_proven(folder, content.digest);
         Ok(content.digest)
     }
+}
+
+/// A unit whose contents are there and whose placement is not: half of a removal, such as a merge leaves that
+/// was resolved in a hurry. Taken for a removal, it would take the unit from every cluster.
+fn without_placement(index: &CommitIndex) -> Option<&UnitKey> {
+    let stands = |(unit, folder): &(&UnitKey, &UnitFolder)| {
+        !folder.variants.is_empty() && !index.published.units.contains_key(*unit)
+    };
+    index.folders.iter().find(stands).map(|(unit, _)| unit)
 }

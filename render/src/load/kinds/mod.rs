@@ -83,6 +83,8 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
         (FLEET_API_VERSION, "Suspension") => Kind::Own(OwnKind::Suspension),
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "HelmChart") => Kind::Chart,
         _ if is_ours(api_version) || is_mistyped(api_version) => Kind::Unknown,
+        // Under a version or a group that we do not read, it would be taken back without a word.
+        _ if is_own_name(kind) && (is_clusternets(api_version) || is_nearly_ours(api_version)) => Kind::Unknown,
         _ if is_clusternets(api_version) => Kind::Unused,
         _ => Kind::Object,
     }
@@ -90,6 +92,17 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
 
 pub(super) fn is_ours(api_version: &str) -> bool {
     api_version.starts_with("fleet.flotilla.dev/")
+}
+
+/// Whether a kind has the name of one of ours, whatever its group: other projects have a Subscription too.
+pub(super) fn is_own_name(kind: &str) -> bool {
+    OWN_KINDS.into_iter().any(|own| own.name() == kind)
+}
+
+/// Whether a group is in our domain, or was left out: no kind of Kubernetes itself has one of our names.
+fn is_nearly_ours(api_version: &str) -> bool {
+    let group = group_of(api_version);
+    group.is_empty() || group == "flotilla.dev" || group.ends_with(".flotilla.dev")
 }
 
 /// Letters in which the group of a manifest may differ from ours and still be meant as ours.
@@ -119,10 +132,15 @@ pub(super) fn meant(api_version: &str, kind: &str) -> String {
         Some(near) => near,
         None => return format!("the kinds of {FLEET_API_VERSION} are {}", known.join(", ")),
     };
-    let version = match nearest(group_of(api_version), GROUPS.map(group_of)) {
-        Some(near) => GROUPS.into_iter().find(|version| group_of(version) == near),
-        None => None,
-    };
+    let read = |version: &&str| matches!(kind_of(version, kind), Kind::Own(_));
+    let group = nearest(
+        group_of(api_version),
+        GROUPS
+            .iter()
+            .filter(|version| read(version))
+            .map(|version| group_of(version)),
+    );
+    let version = GROUPS.into_iter().find(|version| Some(group_of(version)) == group);
     format!("did you mean {kind} of {}?", version.unwrap_or(FLEET_API_VERSION))
 }
 

@@ -131,6 +131,74 @@ fn a_misspelt_kind_or_version_removes_nothing() {
     }
 }
 
+/// A Subscription whose head was changed: the unit stays, and a person is told the head that is right.
+#[track_caller]
+fn check_head(path: &str, head: &str, reason: &str) {
+    let good = subscription("[{path: a}]");
+    let now = good.replace("apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Subscription", head);
+    assert_ne!(now, good);
+    let files = [(path, now.as_str()), ("a/x.yaml", &config_map("x"))];
+    let (fleet, findings) = load(&tree(&files), &last_good(path, &good));
+    assert_eq!(fleet.unreadable, [Arc::from(path)], "its past is looked up: {head}");
+    assert_eq!(names(unit(&fleet)), ["x"], "{head}");
+    let error = findings
+        .iter()
+        .find(|finding| finding.reason == reason && finding.is_error());
+    let error = error.unwrap_or_else(|| panic!("{head}: {findings:?}"));
+    assert!(
+        error.hint.contains("apiVersion") || error.hint.contains("did you mean Subscription of "),
+        "{error:?}"
+    );
+    assert!(!error.hint.contains("clusters.clusternet.io"), "{error:?}");
+}
+
+#[test]
+fn a_wrong_head_of_a_declaration_removes_nothing() {
+    let path = "subscriptions/team/app.yaml";
+    for version in [
+        "flotilla.dev/v1alpha1",
+        "v1alpha1",
+        "policy.flotilla.dev/v1alpha1",
+        "apps.clusternet.io/v1beta1",
+        "clusters.clusternet.io/v1beta1",
+        "clusters.clusternet.io/v1alpha1",
+        "operators.coreos.com/v1alpha1",
+    ] {
+        check_head(
+            path,
+            &format!("apiVersion: {version}\nkind: Subscription"),
+            "UnknownKind",
+        );
+    }
+    for version in ["flotilla.dev/v1alpha1", "v1alpha1", "apps.clusternet.io/v1beta1"] {
+        check_head(
+            "s.yaml",
+            &format!("apiVersion: {version}\nkind: Subscription"),
+            "UnknownKind",
+        );
+    }
+    for head in [
+        "apiversion: fleet.flotilla.dev/v1alpha1\nkind: Subscription",
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind:",
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: ''",
+        "apiVersion:\nkind: Subscription",
+    ] {
+        check_head(path, head, "NotAnObject");
+    }
+}
+
+#[test]
+fn another_projects_kind_of_the_same_name_is_an_object_and_told_where_nobody_delivers_it() {
+    let other =
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {namespace: team, name: app}\n";
+    let text = subscription("[{path: a}]");
+    let (fleet, findings) = loaded(&[("s.yaml", &text), ("a/x.yaml", other)]);
+    assert_eq!(names(unit(&fleet)), ["app"]);
+    assert_eq!(reasons(&findings), [] as [&str; 0]);
+    let (_, findings) = loaded(&[("s.yaml", &text), ("a/x.yaml", &config_map("x")), ("b/o.yaml", other)]);
+    assert_eq!(shown(&findings), ["b/o.yaml:1 Warning NoDeclaration"]);
+}
+
 #[test]
 fn a_broken_override_holds_whoever_it_would_change() {
     let text = subscription("[{path: a}]");

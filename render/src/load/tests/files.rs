@@ -92,7 +92,11 @@ fn kinds_are_told_apart_by_group() {
     }
     let request = document("clusters.clusternet.io/v1beta1", "ClusterRegistrationRequest");
     check(&[("a.yaml", &request)], &["a.yaml:1 Warning UnusedKind"]);
-    check(&[("a.yaml", &document("apps/v1", "Subscription"))], &[]);
+    check(&[("a.yaml", &document("apps/v1", "Subscriber"))], &[]);
+    check(
+        &[("a.yaml", &document("apps/v1", "Subscription"))],
+        &["a.yaml:1 Warning NoDeclaration"],
+    );
 }
 
 #[test]

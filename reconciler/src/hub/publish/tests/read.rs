@@ -82,6 +82,67 @@ fn a_placement_with_conflict_markers_is_an_error() {
     ));
 }
 
+/// What is wrong with `rendered` after a person's commit on it.
+#[track_caller]
+fn check_no_state(mend: impl FnOnce(&State), words: &[&str]) {
+    let state = State::new();
+    let fleet = FleetState::new(1).with("shop/web", "1").with("shop/api", "2");
+    state.publish(StateRef::Rendered, &fleet);
+    state.fixture.git(&["checkout", "--quiet", "flotilla/rendered"]);
+    mend(&state);
+    state.fixture.commit("by hand");
+    match state.repository.read_published(StateRef::Rendered) {
+        Err(error @ StateError::NotAState { .. }) => {
+            let said = error.to_string();
+            assert!(
+                error.is_malformed() && words.iter().all(|word| said.contains(word)),
+                "{said}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn contents_without_their_placement_are_no_removal() {
+    let words = ["units/shop/web is there", "placements/shop/web.yaml", "remove both"];
+    let drop_placement = |state: &State| drop(state.fixture.git(&["rm", "--quiet", "placements/shop/web.yaml"]));
+    check_no_state(drop_placement, &words);
+    let drop_both = |state: &State| {
+        drop(
+            state
+                .fixture
+                .git(&["rm", "-r", "--quiet", "placements/shop/web.yaml", "units/shop/web"]),
+        )
+    };
+    let state = State::new();
+    let fleet = FleetState::new(1).with("shop/web", "1").with("shop/api", "2");
+    state.publish(StateRef::Rendered, &fleet);
+    state.fixture.git(&["checkout", "--quiet", "flotilla/rendered"]);
+    drop_both(&state);
+    state.fixture.commit("taken back");
+    let (_, published) = state
+        .repository
+        .read_published(StateRef::Rendered)
+        .expect("readable")
+        .expect("there");
+    assert_eq!(published.units.len(), 1, "both are gone: that is a removal");
+}
+
+#[test]
+fn a_hand_edit_that_no_agent_could_be_sent_is_no_state() {
+    let grow = |state: &State| {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: big, namespace: shop}}\ndata: {{a: {}}}\n",
+            "x".repeat(render::limits::UNIT_BYTES_MAX)
+        );
+        state
+            .fixture
+            .write("units/shop/web/default/ConfigMap_shop_big.yaml", text);
+    };
+    check_no_state(grow, &["units/shop/web/default takes 61 MiB", "may take 60 MiB"]);
+}
+
 #[test]
 fn a_content_is_read_by_digest_and_checked() {
     let state = State::new();
