@@ -166,6 +166,9 @@ impl Objects {
         let mut mirror = match kept {
             Some(mirror) => mirror,
             None => {
+                if memory.listed.is_none() {
+                    self.say_begun(&release).await;
+                }
                 (memory.listed, memory.written) = (Some(begun), false);
                 let client = client(cluster).await.map_err(RoundError::Client)?;
                 let listed = Mirror::list(client, &plan.desired, &release).await;
@@ -194,6 +197,14 @@ impl Objects {
             condition,
             again: next.into_iter().flatten().min(),
         })
+    }
+
+    /// The first write of a large fleet takes a while, and whoever looks meanwhile should see that it goes on.
+    async fn say_begun(&self, release: &Release) {
+        let message = format!("release {} is being written", release.sequence);
+        let condition = Some(condition("Unknown", "Writing", message));
+        // The engine is gone only when the hub is ending.
+        let _sent = self.events.send(Event::ObjectsSeen { condition }).await;
     }
 
     fn mode(&self) -> Option<RenderMode> {

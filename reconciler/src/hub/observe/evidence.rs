@@ -84,11 +84,12 @@ impl Observation<'_> {
         if let Some(report) = report.filter(|report| connected && !report.trouble.is_empty()) {
             return Condition::no(kind, TROUBLE, report.trouble.clone());
         }
+        // What it holds of older times may say the same of this unit: it is not led by this hub all the same.
+        if let Some((_, refusal)) = report.and_then(|report| report.refused.as_ref()) {
+            return Condition::no(kind, REFUSED, refusal.to_string());
+        }
         let Some(result) = self.result_of_released(unit, cluster) else {
-            return match report.and_then(|report| report.refused.as_ref()) {
-                Some((_, refusal)) => Condition::no(kind, REFUSED, refusal.to_string()),
-                None => not_reported(kind, connected, report),
-            };
+            return not_reported(kind, connected, report);
         };
         let counts = result.counts;
         match result.state {
@@ -133,7 +134,11 @@ impl Observation<'_> {
     /// says nothing about the newer one.
     fn result_of_released(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&UnitReport> {
         let (placement, variant) = self.released(unit, cluster)?;
-        let held = self.report(cluster)?.held.as_ref()?.units.get(unit)?;
+        let held = self.report(cluster)?.held.as_ref()?;
+        if self.state.released.as_ref()?.lineage != held.lineage {
+            return None;
+        }
+        let held = held.units.get(unit)?;
         let same = held.digest == variant.digest && held.replicas == placement.replicas;
         self.unit_report(unit, cluster)
             .filter(|result| same && result.digest == Some(variant.digest))

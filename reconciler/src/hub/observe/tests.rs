@@ -287,6 +287,40 @@ fn a_refused_envelope_is_shown_with_its_reason() {
 }
 
 #[test]
+fn a_unit_is_not_ready_where_the_cluster_refuses_what_it_is_told_of_the_same_content() {
+    let mut world = settled();
+    let told = |report: &mut Report| {
+        report.units = result(report, UnitState::Applied, Health::Current);
+    };
+    world.report_with("a", |report| {
+        told(report);
+        report.refused = Some((2, Refusal::OldNews { offered: 2, held: 3 }));
+    });
+    check_placement(
+        &world,
+        "a",
+        &["Applied=False/EnvelopeRefused", "Healthy=True/HealthCheckSucceeded"],
+        &["Ready=False/EnvelopeRefused", "Stalled=True/EnvelopeRefused"],
+    );
+    let fleet = Observation::new(&world.state).fleet();
+    assert_eq!(
+        shown(&fleet.conditions),
+        ["Ready=False/UnitsNotReady", "Stalled=True/UnitsNotReady"]
+    );
+    world.report_with("a", |report| {
+        told(report);
+        report.held.as_mut().expect("it holds something").lineage = revision('e');
+    });
+    let waiting = ["Applied=Unknown/NotReportedYet", "Healthy=Unknown/NotReportedYet"];
+    check_placement(
+        &world,
+        "a",
+        &waiting,
+        &["Ready=Unknown/NotReportedYet", "Reconciling=True/Progressing"],
+    );
+}
+
+#[test]
 fn an_applier_in_trouble_is_not_a_broken_unit_elsewhere() {
     let mut world = settled();
     world.report_with("a", |report| report.trouble = "another holder has the lease".to_owned());

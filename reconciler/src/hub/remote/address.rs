@@ -144,14 +144,17 @@ fn scp(text: &str, before_colon: &str) -> Result<RemoteUrl, AddressError> {
         reason,
     };
     let (user, name) = before_colon.rsplit_once('@').unwrap_or(("", before_colon));
+    // A colon before the `@` ends a user's name, and a password follows it.
+    if text[before_colon.len()..].contains('@') || user.contains('@') {
+        return Err(AddressError::Secret {
+            shown: "***".to_owned() + &text[text.rfind('@').unwrap_or_default()..],
+        });
+    }
     if text.len() == before_colon.len() + 1 {
         return Err(wrong("names no repository after the host"));
     }
     if text[before_colon.len() + 1..].starts_with('-') {
         return Err(wrong("begins its path with a dash"));
-    }
-    if text.matches('@').count() > 1 {
-        return Err(AddressError::Secret { shown: masked(text) });
     }
     host(name).map_err(wrong)?;
     checked(text, user, wrong)?;

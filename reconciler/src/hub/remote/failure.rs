@@ -169,7 +169,8 @@ impl Failure {
         Self::told(url, kind, &own_words(&said.stderr))
     }
 
-    fn told(url: &RemoteUrl, kind: Kind, words: &str) -> Self {
+    /// In a state that was found out otherwise.
+    pub(super) fn told(url: &RemoteUrl, kind: Kind, words: &str) -> Self {
         let (what, remedy) = (kind.sentence(), kind.remedy(url));
         let words = if words.is_empty() {
             String::new()

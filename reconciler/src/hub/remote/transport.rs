@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::address::RemoteUrl;
 use super::answers::{self, Refs};
 use super::failure::Failure;
+use super::kind::FailureKind;
 use super::login::Login;
 use super::refs::{Names, Update};
 use crate::hub::git::{Call, GitError, Said, call};
@@ -26,6 +27,10 @@ const MEMORY: [(&str, &str); 7] = [
     ("pack.windowMemory", "64m"),
     ("pack.deltaCacheSize", "32m"),
 ];
+
+/// Has Git write each packet of its protocol to its error output, and how it marks them there.
+const PACKETS_SHOWN: &str = "GIT_TRACE_PACKET";
+const PACKET: &str = "packet:";
 
 /// Speaks to one remote about one copy.
 #[derive(Debug)]
@@ -80,6 +85,7 @@ impl Transport {
         }
         let refs = answers::refs(&said.stdout, |name| names.include(name));
         match refs.values().find(|id| id.len() != 40) {
+            None if refs.is_empty() => self.surely_none(names).await.map(|()| refs),
             None => Ok(refs),
             Some(_) => {
                 let said = Said {
@@ -88,6 +94,44 @@ impl Transport {
                     stderr: "mismatched algorithms: the server's ids are SHA-256".to_owned(),
                 };
                 Err(Failure::of_read(&self.url, &said))
+            }
+        }
+    }
+
+    /// Whether a remote that names none of our refs is a repository that has none of them. Git takes any body of
+    /// one line, such as a login page, for an old server's empty list; and a repository whose refs were all there a
+    /// moment ago is more likely to be a broken one than an empty one.
+    async fn surely_none(&self, names: &Names) -> Result<(), Failure> {
+        let mut environment = self.environment.clone();
+        // Servers that speak to Git do so in packets, and old ones in a file.
+        environment.push((PACKETS_SHOWN, "1".into()));
+        let asked = call(Call {
+            arguments: vec!["--".into(), self.url.as_str().into()],
+            settings: &self.settings,
+            environment: &environment,
+            timeout: self.timeout,
+            ..Call::new(&self.path, "ls-remote")
+        });
+        let said = match asked.await {
+            // It has more refs than anybody reads: it is no empty one.
+            Err(GitError::TooMuch { .. }) => return Ok(()),
+            asked => asked.map_err(|error| self.not_run(&error))?,
+        };
+        if !said.success {
+            return Err(Failure::of_read(&self.url, &said));
+        }
+        if !answers::refs(&said.stdout, |_| true).is_empty() {
+            return Ok(());
+        }
+        if self.url.is_web() && !said.stderr.contains(PACKET) {
+            let words = "it answers, and not in Git's protocol";
+            return Err(Failure::told(&self.url, FailureKind::NotGit, words));
+        }
+        match self.local_refs(names).await?.is_empty() {
+            true => Ok(()),
+            false => {
+                let words = "it answers with no refs at all, and had some before; what was read last is kept";
+                Err(Failure::told(&self.url, FailureKind::NotGit, words))
             }
         }
     }

@@ -49,6 +49,8 @@ fn a_secret_in_a_url_is_refused_and_not_repeated() {
     refused("https://ann:hunter2@git.example.com/fleet", hint);
     refused("https://ghp_token@git.example.com/fleet", hint);
     refused("ssh://git:hunter2@git.example.com/fleet", hint);
+    refused("bob:hunter2@git.example.com:fleet", hint);
+    refused("bob:hunter2@git.example.com/fleet", "***@git.example.com/fleet");
     refused("https://git.example.com/fleet?token=hunter2", "query");
     assert_eq!(
         masked("unable to access 'https://ann:hunter2@git.example.com/fleet/': 403"),

@@ -164,6 +164,7 @@ async fn a_copy_follows_the_branch_through_every_kind_of_push() {
     opened.refresh(Some(&last)).await;
     assert_eq!(opened.head(), other);
     opened.source.tree(&last).expect("the accepted commit stays readable");
+    world.people.git(&["push", "--quiet", "origin", "HEAD:beside"]);
     world.remote_git(&["update-ref", "-d", "refs/heads/main"]);
     opened.refresh(Some(&last)).await;
     assert!(matches!(opened.source.head(), Err(SourceError::BranchMissing { .. })));
@@ -384,6 +385,66 @@ async fn a_remote_that_is_away_or_of_another_form_is_a_named_state() {
         .expect_err("it has other ids");
     assert_eq!(failure.kind, FailureKind::FormatUnsupported, "{}", failure.message);
     assert!(failure.message.contains("--object-format=sha1"), "{}", failure.message);
+}
+
+/// Answers every request with a page of one line, as a host's login page may be.
+async fn login_page() -> (std::net::SocketAddr, tokio::task::JoinHandle<()>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it listens");
+    let serve = async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _asked = stream.read(&mut [0; 4096]).await;
+            let page = "<html><body>Please log in</body></html>";
+            let length = page.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{page}"
+            );
+            let _sent = stream.write_all(answer.as_bytes()).await;
+        }
+    };
+    (address, tokio::spawn(serve))
+}
+
+#[tokio::test]
+async fn a_login_page_is_not_an_empty_repository() {
+    let world = World::new();
+    let (address, serving) = login_page().await;
+    let Ok(RepositoryAddress::Remote(url)) = format!("http://{address}/fleet.git").parse() else {
+        unreachable!("{address} makes a URL");
+    };
+    let options = RemoteOptions {
+        url,
+        ..world.options(None)
+    };
+    let remote = Remote::open(options, "refs/heads/main".to_owned())
+        .await
+        .expect("it opens");
+    let source = Arc::new(Source::open(world.copy(), "main").expect("the copy opens"));
+    let failure = remote.refresh(&source, None).await.expect_err("it is no repository");
+    serving.abort();
+    assert_eq!(failure.kind, FailureKind::NotGit, "{}", failure.message);
+    assert!(failure.message.contains("login page"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_repository_that_lost_all_its_refs_is_not_an_empty_one() {
+    let world = World::new();
+    let opened = world.open(None).await;
+    // A new one is empty, and that is a look.
+    opened.refresh(None).await;
+    world.push("one");
+    opened.refresh(None).await;
+    let head = opened.head();
+    world.remote_git(&["update-ref", "-d", "refs/heads/main"]);
+    let failure = opened.remote.refresh(&opened.source, None).await;
+    let failure = failure.expect_err("its refs are gone");
+    assert!(failure.message.contains("no refs at all"), "{}", failure.message);
+    assert_eq!(opened.head(), head, "what was fetched stays");
+    // A branch that was deleted beside others is gone.
+    world.people.git(&["push", "--quiet", "origin", "HEAD:other"]);
+    opened.refresh(None).await;
+    opened.source.head().expect_err("the branch is gone");
 }
 
 #[tokio::test]
