@@ -1,5 +1,7 @@
 //! Query strings.
 
+use crate::failure::Failure;
+
 /// The parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
@@ -24,8 +26,14 @@ impl Query {
         matches!(self.text(name), Some("true" | "1"))
     }
 
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.text(name)?.parse().ok()
+    /// A number; one below zero is none at all.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
+        let Some(text) = self.text(name).filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        let refused = |_| Failure::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"));
+        let number: i64 = text.parse().map_err(refused)?;
+        Ok(u64::try_from(number).ok())
     }
 }
 
@@ -58,6 +66,15 @@ mod tests {
         let query = Query::parse("labelSelector=a%3Db%2Cc+in+%28d%29&watch=1&limit=5&x");
         assert_eq!(query.text("labelSelector"), Some("a=b,c in (d)"));
         assert!(query.flag("watch") && !query.flag("x"));
-        assert_eq!(query.number("limit"), Some(5));
+        assert_eq!(query.number("limit").ok(), Some(Some(5)));
+        assert_eq!(query.number("timeoutSeconds").ok(), Some(None));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for text in ["limit=x", "limit=5s", "limit=99999999999999999999"] {
+            let refused = Query::parse(text).number("limit").expect_err("no number");
+            assert_eq!(refused.status()["code"], 400, "{text}");
+        }
     }
 }

@@ -57,8 +57,7 @@ const FIELDS: [(&str, &[&str]); 7] = [
 
 impl Selection {
     pub(crate) fn of(query: &Query, kind: &Kind) -> Result<Self, Failure> {
-        let labels = labels(query.text("labelSelector").unwrap_or_default())
-            .map_err(|error| Failure::bad_request(format!("unable to parse requirement: {error}")))?;
+        let labels = labels(query.text("labelSelector").unwrap_or_default())?;
         let mut fields = Vec::new();
         for part in split(query.text("fieldSelector").unwrap_or_default()) {
             let (path, value, equal) = requirement(&part).ok_or_else(|| {
@@ -144,10 +143,14 @@ fn split(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn labels(text: &str) -> Result<LabelSelector, String> {
+fn labels(text: &str) -> Result<LabelSelector, Failure> {
+    let refused = |error: String| Failure::bad_request(format!("unable to parse requirement: {error}"));
     let mut selector = LabelSelector::default();
     for part in split(text) {
-        selector.match_expressions.push(expression(&part)?);
+        if part.contains(['<', '>']) {
+            return Err(Failure::lacking("label selectors with gt and lt"));
+        }
+        selector.match_expressions.push(expression(&part).map_err(refused)?);
     }
     Ok(selector)
 }
@@ -163,8 +166,9 @@ fn expression(part: &str) -> Result<Requirement, String> {
             "notin" => Operator::NotIn,
             _ => return Err(format!("found '{word}', expected: in, notin, =, ==, !=, gt, lt")),
         };
+        let values = values.strip_suffix(')').filter(|values| !values.contains(['(', ')']));
         let values = values
-            .trim_end_matches(')')
+            .ok_or_else(|| "found '', expected: ',' or ')'".to_owned())?
             .split(',')
             .map(|value| value.trim().to_owned());
         (key.to_owned(), operator, values.collect())
@@ -207,7 +211,29 @@ mod tests {
         check("other!=web", true);
         check("app in (web, api)", true);
         check("app notin (web),tier", false);
-        assert!(labels("app near (web)").is_err());
-        assert!(labels("a b").is_err());
+    }
+
+    #[track_caller]
+    fn check_refused(selector: &str, code: u16) {
+        let refused = labels(selector).expect_err("it cannot be read");
+        assert_eq!(refused.status()["code"], code, "{selector}");
+    }
+
+    #[test]
+    fn what_is_no_label_selector_is_refused_and_what_is_not_done_is_named() {
+        for selector in [
+            "app near (web)",
+            "a b",
+            "a in (b",
+            "a in (b,c",
+            "a in b)",
+            "a in ((b)",
+            "a in (b))",
+        ] {
+            check_refused(selector, 400);
+        }
+        for selector in ["size>1", "app=web,size<3"] {
+            check_refused(selector, 501);
+        }
     }
 }

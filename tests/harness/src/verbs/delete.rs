@@ -12,9 +12,18 @@ use crate::store::{DEFINITIONS, Key, State, now};
 /// The finalizer under which a definition waits for its objects.
 pub(crate) const DEFINITION_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
+/// Namespaces that an API server always has.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 impl Ask<'_> {
     pub(super) fn delete(&mut self) -> Result<Answer, Failure> {
         let live = self.live()?;
+        if *self.kind.kind == *"Namespace" && self.kind.group.is_empty() && IMMORTAL.contains(&&*self.place.name) {
+            let name = &self.place.name;
+            let message = format!("namespaces {name:?} is forbidden: this namespace may not be deleted");
+            let details = failure::details(&self.kind.group, &self.kind.plural, name);
+            return Err(Failure::new(403, "Forbidden", message).about(details));
+        }
         let options = self.delete_options()?;
         self.hold_to(&live, &options["preconditions"])?;
         if self.dry_run()?

@@ -41,7 +41,8 @@ impl Ask<'_> {
         let selection = Selection::of(&self.call.query, &self.kind)?;
         let form = self.form()?;
         let (version, after, items) = self.moment()?;
-        let limit = self.call.query.number("limit").filter(|limit| *limit > 0);
+        let limit = self.call.query.number("limit")?.filter(|limit| *limit > 0);
+        self.call.query.number("timeoutSeconds")?;
         let limit = limit
             .and_then(|limit| usize::try_from(limit).ok())
             .unwrap_or(usize::MAX);

@@ -75,7 +75,7 @@ impl Ask<'_> {
             mark_end: streamed,
             after: asked.unwrap_or_else(|| self.state.version()),
             bookmarks: query.flag("allowWatchBookmarks"),
-            lasts: lasts(query.number("timeoutSeconds")),
+            lasts: lasts(query.number("timeoutSeconds")?),
         };
         let wants_initial = streamed || query.text("sendInitialEvents").is_none() && asked.is_none();
         if wants_initial {
