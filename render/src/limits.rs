@@ -33,6 +33,9 @@ pub const UNIT_BYTES_MAX: usize = 60 << 20;
 /// Characters of one message, so that a broken file cannot fill a status.
 pub const MESSAGE_CHARS_MAX: usize = 1_024;
 
+/// Values of a label that a hint names: a person looks for the one that was meant.
+pub const LABELS_SHOWN_MAX: usize = 8;
+
 /// Fields that one step is told to have changed: a person reads a screen of them, and a patch may write thousands.
 pub const TRACED_FIELDS_MAX: usize = 50;
 

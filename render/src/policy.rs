@@ -1,4 +1,4 @@
-//! What a repository may hold: Secrets whose values stand in plain text.
+//! What a repository may hold: Secrets whose values stand in plain text, and encrypted documents.
 //!
 //! In: a unit's Base, a variant's Description, and the policy in force. Out: findings. No finding, and
 //! nothing else here, repeats a value.
@@ -55,6 +55,22 @@ pub fn check_base(base: &Base, policy: PlaintextSecrets) -> Vec<Finding> {
         .collect()
 }
 
+/// A Warning per encrypted document: it travels as it is, and no agent of this version can apply it.
+pub fn check_encrypted(base: &Base) -> Vec<Finding> {
+    let encrypted = base.objects.iter().filter(|object| object.is_encrypted());
+    encrypted
+        .map(|object| {
+            let message = format!(
+                "{} {} is encrypted: it is carried to its clusters, but this version does not decrypt it, and it is not applied",
+                object.key.kind, object.key.name
+            );
+            Finding::warning("EncryptedDocument", message)
+                .at(object.file.as_ref(), object.line)
+                .hint("make the object in the cluster by other means, such as an external secrets operator")
+        })
+        .collect()
+}
+
 /// Whether a carried step may put values in: a JSON patch names its fields, a merge patch has them as keys.
 fn touches_values(step: &CarriedStep) -> bool {
     let names_values = |operation: &Value| operation["path"].as_str().is_some_and(is_value);
@@ -95,7 +111,7 @@ fn finding(key: &ObjectKey, policy: PlaintextSecrets) -> Finding {
     };
     let message = format!("the values of Secret {namespace}{} stand in plain text", key.name);
     Finding::new(severity, "PlaintextSecret", message)
-        .hint("encrypt the file with SOPS, or allow it with spec.plaintextSecrets: warn in fleet.yaml")
+        .hint("make the Secret in the cluster by other means, such as an external secrets operator, or allow it with spec.plaintextSecrets: warn in fleet.yaml")
 }
 
 #[cfg(test)]
@@ -163,10 +179,17 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_secret_is_none() {
+    fn an_encrypted_secret_is_none_and_is_said_not_to_be_applied() {
         let object = encrypted(secret(json!({"data": {"password": "ENC[AES256_GCM]"}})), "text");
         let base = Base::new(vec![Arc::new(object)]);
         assert_eq!(found(&base, PlaintextSecrets::Refuse), []);
+        let warning = check_encrypted(&base).remove(0);
+        assert_eq!(
+            (warning.severity, warning.file.as_str()),
+            (Severity::Warning, "object.yaml")
+        );
+        assert!(warning.message.starts_with("Secret db is encrypted: "), "{warning}");
+        assert_eq!(check_encrypted(&self::base([secret(json!({}))])), []);
     }
 
     #[test]

@@ -145,6 +145,10 @@ fn remedy(text: &str, error: &yaml::YamlError) -> &'static str {
     if error.message.contains("stands twice") {
         return "keep one of the two";
     }
+    let names_itself = |field: &str| text.lines().any(|line| line.starts_with(field));
+    if names_itself("apiVersion:") && names_itself("kind:") {
+        return "correct it here or in the line above";
+    }
     "correct it here or in the line above; what is no manifest can be left out with a .flotillaignore"
 }
 

@@ -115,6 +115,8 @@ pub(super) fn plan_unit(
         findings,
         ..UnitPlan::default()
     };
+    let encrypted = policy::check_encrypted(&unit.base).into_iter();
+    planned.findings.extend(encrypted.map(|finding| finding.unit(key)));
     let groups = by_overrides(context, touching, assignments, previous);
     let mut entries = Vec::new();
     let mut newest = BTreeMap::new();

@@ -284,6 +284,43 @@ fn no_feasible_cluster_on_a_first_run_places_nothing() {
     );
 }
 
+#[track_caller]
+fn check_unmatched(asked: &[(&str, &str)], previous: Option<UnitPlacement>, severity: Severity, said: &str) {
+    let unit = subscription(Scheduling::Replication, vec![subscriber(asked, None)]);
+    let (_, findings) = run(&fleet(two_areas(), unit, Base::empty()), previous);
+    let [finding] = findings.as_slice() else {
+        panic!("one finding is expected: {findings:?}");
+    };
+    let shown = format!("{} | {}", finding.message, finding.hint);
+    assert_eq!((finding.severity, shown.as_str()), (severity, said));
+}
+
+#[test]
+fn subscribers_that_match_nothing_are_told_what_clusters_have() {
+    check_unmatched(
+        &[("area", "9")],
+        Some(placed(&[("a", 1)])),
+        Severity::Error,
+        "no subscriber matches a cluster: the last placement stays | no cluster has area=9; clusters have area=1, 2; \
+         to take the unit away from its clusters, delete the Subscription",
+    );
+    check_unmatched(
+        &[("aera", "1")],
+        None,
+        Severity::Warning,
+        "no subscriber matches a cluster: nothing is placed | no cluster has the label aera; did you mean area?; check \
+         spec.subscribers against the clusters' labels",
+    );
+    // The one cluster that had it is gone, so that no placement is left.
+    check_unmatched(
+        &[("area", "9")],
+        Some(placed(&[("gone", 1)])),
+        Severity::Warning,
+        "no subscriber matches a cluster: nothing is placed | no cluster has area=9; clusters have area=1, 2; check \
+         spec.subscribers against the clusters' labels",
+    );
+}
+
 #[test]
 fn a_blocked_unit_is_not_scheduled() {
     let unit = subscription(Scheduling::Replication, vec![subscriber(&[], None)]);

@@ -1,12 +1,14 @@
 //! One unit's placement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::digest::Digest;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::fleet::{Fleet, Unit};
+use crate::limits::LABELS_SHOWN_MAX;
 use crate::model::{Scheduling, Subscription};
 use crate::name::{ClusterName, ObjectKey};
+use crate::nearest::nearest;
 use crate::plan::Reports;
 use crate::published::UnitPlacement;
 use crate::schedule::candidates::{Chosen, Search, search};
@@ -14,6 +16,7 @@ use crate::schedule::desired::{desired_replicas, is_divisible};
 use crate::schedule::divide::divide;
 use crate::schedule::kept::kept;
 use crate::schedule::{Assignment, inputs, taints};
+use crate::selector::Operator;
 
 /// What the placements of all units of one plan look at.
 #[derive(Debug)]
@@ -47,8 +50,9 @@ impl<'a> Context<'a> {
 
 /// Places one unit, whether it is blocked or not.
 ///
-/// With no feasible cluster the last placement stays and a Warning says so. An Error finding names the
-/// unit: its last placement is returned then too, and its content has to stay as well.
+/// With no feasible cluster the last placement stays and a Warning says so; an Error where clusters have the unit and
+/// no subscriber matches any. An Error finding names the unit: its last placement is returned then too, and its
+/// content has to stay as well.
 pub fn schedule_unit(
     context: &Context<'_>,
     unit: &Unit,
@@ -63,7 +67,7 @@ pub fn schedule_unit(
     if search.chosen.is_empty() {
         // A fleet that is begun has no cluster yet: nothing is wrong with any Subscription.
         let begins = context.fleet.clusters.is_empty() && previous.is_none_or(|unit| unit.clusters.is_empty());
-        let finding = (!begins).then(|| no_feasible_cluster(subscription, &search, previous));
+        let finding = (!begins).then(|| no_feasible_cluster(context.fleet, subscription, &search, previous));
         let findings = finding.into_iter().collect();
         return (kept(context, subscription, &desired, previous, NO_CLUSTER), findings);
     }
@@ -158,7 +162,13 @@ fn weights(subscription: &Subscription, chosen: &BTreeMap<&ClusterName, Chosen<'
         .collect()
 }
 
-fn no_feasible_cluster(subscription: &Subscription, search: &Search<'_>, previous: Option<&UnitPlacement>) -> Finding {
+fn no_feasible_cluster(
+    fleet: &Fleet,
+    subscription: &Subscription,
+    search: &Search<'_>,
+    previous: Option<&UnitPlacement>,
+) -> Finding {
+    let is_placed = previous.is_some_and(|unit| unit.clusters.keys().any(|name| fleet.clusters.contains_key(name)));
     let why = match search.tainted.as_slice() {
         [] => "no subscriber matches a cluster".to_owned(),
         [(cluster, taint), others @ ..] => {
@@ -169,20 +179,78 @@ fn no_feasible_cluster(subscription: &Subscription, search: &Search<'_>, previou
             format!("cluster {cluster} has taint {}{others}", taints::text(taint))
         }
     };
-    let (outcome, hint) = if previous.is_some_and(|unit| !unit.clusters.is_empty()) {
-        let hint = "to take the unit away from its clusters, delete the Subscription";
-        ("the last placement stays", hint)
+    let (outcome, advice) = if is_placed {
+        let advice = "to take the unit away from its clusters, delete the Subscription";
+        ("the last placement stays", advice)
     } else {
         (
             "nothing is placed",
             "check spec.subscribers against the clusters' labels",
         )
     };
-    Finding::warning("NoFeasibleCluster", format!("{why}: {outcome}"))
+    let strange = search
+        .tainted
+        .is_empty()
+        .then(|| strange_label(fleet, subscription))
+        .flatten();
+    let hint = strange.map_or_else(|| advice.to_owned(), |strange| format!("{strange}; {advice}"));
+    // A taint is somebody's wish. That all clusters of a unit lose their match at once is a slip more often.
+    let severity = match (is_placed, search.tainted.is_empty()) {
+        (true, true) => Severity::Error,
+        _ => Severity::Warning,
+    };
+    Finding::new(severity, "NoFeasibleCluster", format!("{why}: {outcome}"))
         .at(subscription.file.as_ref(), subscription.line)
         .field("spec.subscribers")
         .hint(hint)
         .unit(&subscription.key)
+}
+
+/// The first label that a subscriber asks for and no cluster has, with what clusters have in its place.
+fn strange_label(fleet: &Fleet, subscription: &Subscription) -> Option<String> {
+    let selectors = subscription
+        .subscribers
+        .iter()
+        .filter_map(|item| item.cluster_affinity.as_ref());
+    let mut asked = selectors.flat_map(|selector| {
+        let labels = selector
+            .match_labels
+            .iter()
+            .map(|(key, value)| (key, vec![value.as_str()]));
+        let lists = selector
+            .match_expressions
+            .iter()
+            .filter(|item| item.operator == Operator::In);
+        labels.chain(lists.map(|item| (&item.key, item.values.iter().map(String::as_str).collect())))
+    });
+    let values = |key: &str| -> BTreeSet<&str> {
+        let clusters = fleet.clusters.values();
+        clusters
+            .filter_map(|cluster| cluster.labels.get(key).map(String::as_str))
+            .collect()
+    };
+    let is_nowhere = |(key, asked): &(&String, Vec<&str>)| {
+        let there = values(key);
+        !asked.iter().any(|value| there.contains(value))
+    };
+    let (key, asked) = asked.find(is_nowhere)?;
+    let mut there = values(key);
+    if !there.is_empty() {
+        let shown: Vec<_> = there.iter().copied().take(LABELS_SHOWN_MAX).collect();
+        return Some(format!(
+            "no cluster has {key}={}; clusters have {key}={}",
+            asked.join(" or "),
+            shown.join(", ")
+        ));
+    }
+    there.extend(
+        fleet
+            .clusters
+            .values()
+            .flat_map(|cluster| cluster.labels.keys().map(String::as_str)),
+    );
+    let near = nearest(key, there).map(|near| format!("; did you mean {near}?"));
+    Some(format!("no cluster has the label {key}{}", near.unwrap_or_default()))
 }
 
 fn no_weight(subscription: &Subscription) -> Finding {

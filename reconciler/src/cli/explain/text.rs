@@ -32,7 +32,7 @@ fn head(explanation: &Value) -> String {
     }
     parts.extend(field("scheduling"));
     if let Some(objects) = explanation["objects"].as_u64() {
-        parts.push(format!("{objects} objects"));
+        parts.push(format!("{objects} object{}", if objects == 1 { "" } else { "s" }));
     }
     parts.extend(field("revision").map(|revision| format!("at {revision}")));
     let mut head = format!("{}  {}\n", field("unit").unwrap_or_default(), parts.join(", "));
