@@ -197,6 +197,8 @@ pub const EVENTS_MAX: usize = 1_024;
 
 /// How long a refused write rests before its refs are looked at again.
 pub const WRITE_RETRY: Duration = Duration::from_millis(500);
+/// How long a write rests at most that fails again and again, as on a full disk.
+pub const WRITE_RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Commits whose times are remembered: one a change, about 100 bytes each.
 pub const COMMIT_TIMES_MAX: usize = 65_536;

@@ -156,8 +156,35 @@ impl Keeper {
                 error = &error as &dyn std::error::Error,
                 "Could not write to the state repository."
             );
-            Event::WriteRefused
+            match error {
+                StateError::Moved { .. } => Event::WriteRefused,
+                error => Event::WriteFailed {
+                    message: self.with_remedy(chain(&error)),
+                },
+            }
         })
+    }
+
+    /// Why a write failed, with what a person does about it where that is known.
+    fn with_remedy(&self, why: String) -> String {
+        if why.to_lowercase().contains("no space left on device") {
+            return format!("{why}; free some space on the disk of {}", self.path().display());
+        }
+        let names = [StateRef::Rendered, StateRef::Released].map(|which| self.repository.ref_name(which));
+        let above = |name: &str| -> Option<String> {
+            let is_there = |parent: &&str| matches!(self.repository.is_there(parent), Ok(true));
+            let mut parents = name.match_indices('/').map(|(at, _)| &name[..at]);
+            parents.find(is_there).map(str::to_owned)
+        };
+        match names.into_iter().find_map(above) {
+            Some(branch) => {
+                let (branch, name) = (short(&branch), short(names[0]));
+                format!(
+                    "{why}; Git cannot have {name} beside a branch {branch}: rename that with git branch -m {branch} <name>, or name other refs with --rendered-ref and --released-ref"
+                )
+            }
+            None => why,
+        }
     }
 
     fn commit(
@@ -264,10 +291,42 @@ impl OwnedDecision<'_> {
     }
 }
 
+fn short(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
 fn subject(which: StateRef, record: &ReleaseRecord) -> String {
     let source = record.source.short();
     match (which, record.sequence) {
         (StateRef::Released, Some(sequence)) => format!("Release {sequence} of {source}"),
         _ => format!("Render {source}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::publish::{Author, StateRefs};
+    use crate::hub::repository::fixture::Fixture;
+    use crate::hub::source::Source;
+
+    #[test]
+    fn a_write_that_fails_says_what_to_do() {
+        let people = Fixture::new();
+        people.write("a.yaml", "a: 1\n");
+        people.commit("one");
+        let source = Source::open(people.file("."), "main").expect("it opens");
+        let open = StateRepository::open(people.file("."), StateRefs::default(), Author::default(), &source);
+        let keeper = Keeper::new(open.expect("it opens"));
+        assert_eq!(keeper.with_remedy("anything".to_owned()), "anything");
+        let full = keeper.with_remedy("failed to write: No space left on device (os error 28)".to_owned());
+        assert!(full.contains("free some space on the disk of /"), "{full}");
+        people.git(&["branch", "flotilla"]);
+        let beside = keeper.with_remedy("failed to move the ref".to_owned());
+        assert!(
+            beside.contains("flotilla/rendered beside a branch flotilla"),
+            "{beside}"
+        );
+        assert!(beside.contains("git branch -m flotilla"), "{beside}");
     }
 }

@@ -51,8 +51,13 @@ pub enum Event {
     },
     /// `released` stands at this commit now.
     ReleasedWritten(StateCommit),
-    /// A ref was not where the write expected it, or the repository could not be written.
+    /// A ref was not where the write expected it, or a remote did not take it.
     WriteRefused,
+    /// The repository could not be written.
+    WriteFailed {
+        /// Why, and what a person does about it.
+        message: String,
+    },
     /// A commit that clusters hold, or that `released` stood at, is not in the state repository.
     AdoptionFailed {
         /// The commit.

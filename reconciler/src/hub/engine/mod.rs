@@ -77,8 +77,11 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             effects.extend(dispatch_all(state));
             return effects;
         }
-        Event::WriteRefused => {
+        refused @ (Event::WriteRefused | Event::WriteFailed { .. }) => {
             state.end_write();
+            if let Event::WriteFailed { message } = refused {
+                state.write_failed = Some(message);
+            }
             state.rendering = None;
             // What was planned is written nowhere. Nobody may have moved a ref: the disk may have been full.
             state.planned = None;

@@ -53,6 +53,8 @@ pub struct State {
     pub objects: Option<Condition>,
     /// Counts the writes to the state refs that began or ended.
     pub writes: u64,
+    /// Why the newest write that ended came to nothing, where it was not that somebody moved a ref.
+    pub(super) write_failed: Option<String>,
     pub(super) recovery: Option<Recovery>,
     pub(super) adoption_failed: BTreeMap<Revision, String>,
     /// Told to begin a new lineage where `released` is missing, whatever clusters hold.
@@ -155,6 +157,7 @@ impl State {
     pub(super) fn end_write(&mut self) {
         self.writing = false;
         self.deciding = false;
+        self.write_failed = None;
         self.writes += 1;
     }
 
@@ -434,6 +437,10 @@ impl State {
             Some(Recovery::WaitForReports) => not("Recovering", "released is missing, and clusters have not said yet what they hold; nothing is scheduled or pruned until they do".to_owned()),
             Some(Recovery::Adopt { commit }) => not("Recovering", format!("clusters hold {commit}, which is being adopted")),
             Some(Recovery::Lost { commit, message }) => not("Recovering", format!("clusters hold {commit}, and it could not be adopted: {message}; restore the state repository from its backup, or start the hub with --new-lineage and name the new root in spec.lineage of fleet.yaml")),
+            None if self.write_failed.is_some() => {
+                let why = self.write_failed.clone().unwrap_or_default();
+                not("WriteFailed", format!("what was decided could not be written: {why}; it is tried again"))
+            }
             None => {
                 let message = self.restored.clone().unwrap_or_else(|| "rendered and released stand where this hub left them".to_owned());
                 Condition { kind, status: "True", reason: "Kept", message }

@@ -414,6 +414,18 @@ fn unreadable_is_not_empty() {
 }
 
 #[test]
+fn a_write_that_fails_is_said_until_one_succeeds() {
+    let mut world = settled();
+    world.hear(Event::WriteFailed {
+        message: "the disk is full".to_owned(),
+    });
+    assert_eq!(world.reason("StateKept"), "WriteFailed");
+    let again = world.released.clone().expect("something is released");
+    world.hear(Event::ReleasedWritten(again));
+    assert_eq!(world.reason("StateKept"), "Kept");
+}
+
+#[test]
 fn observed_state_is_never_a_commit() {
     let mut world = settled();
     let (commits, released) = (world.commits, world.released.clone());

@@ -300,10 +300,11 @@ impl Remote {
         let mut known = self.known.lock().await;
         let event = blocking(write).await;
         let failure = match self.push_written(&mut known, events, &event).await {
-            Ok(()) if matches!(event, Event::WriteRefused) => None,
+            Ok(()) if is_refused(&event) => None,
             Ok(()) => return event,
             Err(failure) => Some(failure),
         };
+        let is_push_refused = failure.is_some();
         if let Some(failure) = failure {
             tracing::warn!(component = %self.transport.url, error = failure.message, "Could not push.");
             if failure.kind == FailureKind::LeaseLost {
@@ -316,7 +317,8 @@ impl Remote {
         let rest = known.refusals.wait();
         drop(known);
         self.rest(rest).await;
-        Event::WriteRefused
+        // What came to nothing here already says why itself.
+        if is_push_refused { Event::WriteRefused } else { event }
     }
 
     async fn push_written(
@@ -332,7 +334,7 @@ impl Remote {
         let before = is_state(&known.refs);
         let after = is_state(&self.transport.local_refs(&self.names).await?);
         let moved = updates(&before, &after);
-        let is_written = !matches!(event, Event::WriteRefused | Event::AdoptionFailed { .. });
+        let is_written = !is_refused(event) && !matches!(event, Event::AdoptionFailed { .. });
         let pushed = match is_written && !moved.is_empty() {
             true => self.push(known, events, &moved).await,
             false => Ok(()),
@@ -391,6 +393,11 @@ impl Remote {
             () = tokio::time::sleep(time) => {}
         }
     }
+}
+
+/// Whether a write in the copy came to nothing.
+fn is_refused(event: &Event) -> bool {
+    matches!(event, Event::WriteRefused | Event::WriteFailed { .. })
 }
 
 /// Takes the copy. A hub that was killed lets go of it a moment later, when a program that it was about to start

@@ -1,6 +1,6 @@
 //! Puts a hub together, and ends its parts together.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -12,6 +12,7 @@ use tunnel::AcceptOptions;
 use super::SharedState;
 use super::commit_times::commit_times;
 use super::turn::Hub;
+use crate::apply::Backoff;
 use crate::hub::blocking::blocking;
 use crate::hub::clusters::Clusters;
 use crate::hub::engine::{RemoteState, State};
@@ -24,7 +25,7 @@ use crate::hub::remote::Remote;
 use crate::hub::session::Sessions;
 use crate::hub::source::{Source, full_branch_name};
 use crate::hub::{gateway, serve};
-use crate::limits::{EVENTS_MAX, GOODBYE_TIMEOUT};
+use crate::limits::{EVENTS_MAX, GOODBYE_TIMEOUT, WRITE_RETRY, WRITE_RETRY_MAX};
 
 /// What the hub reads and writes.
 struct Opened {
@@ -71,6 +72,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         look_now: Arc::default(),
         look_at_objects: Arc::default(),
         key: Arc::clone(&options.key),
+        refusals: Arc::new(Mutex::new(Backoff::new(WRITE_RETRY, WRITE_RETRY_MAX))),
     };
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();

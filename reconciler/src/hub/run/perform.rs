@@ -1,6 +1,7 @@
 //! Does what the engine decided: each effect begins here, and its outcome is an event.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use render::ClusterName;
 use tokio::time::Instant;
@@ -88,12 +89,21 @@ impl Hub {
 
     /// Does blocking work whose outcome is an event.
     fn answer(&self, work: impl FnOnce() -> Event + Send + 'static) {
-        let events = self.events.clone();
+        let (events, refusals) = (self.events.clone(), Arc::clone(&self.refusals));
         self.watch_over(async move {
             let event = blocking(work).await;
-            if matches!(event, Event::WriteRefused) {
-                // Whoever moved the ref, or filled the disk, is given a moment.
-                tokio::time::sleep(WRITE_RETRY).await;
+            let rest = match &event {
+                // Whoever moved the ref is given a moment, and whoever is to free the disk a longer one each time.
+                Event::WriteRefused => WRITE_RETRY,
+                Event::WriteFailed { .. } => refusals.lock().unwrap_or_else(PoisonError::into_inner).wait(),
+                Event::Planned(_) | Event::PlanFailed { .. } => Duration::ZERO,
+                _ => {
+                    refusals.lock().unwrap_or_else(PoisonError::into_inner).reset();
+                    Duration::ZERO
+                }
+            };
+            if !rest.is_zero() {
+                tokio::time::sleep(rest).await;
             }
             // The engine is gone only when the hub is ending.
             let _sent = events.send(event).await;

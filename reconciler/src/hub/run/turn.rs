@@ -1,6 +1,6 @@
 //! The loop: an event is heard, the engine steps, its effects are performed.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -9,6 +9,7 @@ use tracing::Instrument as _;
 use tunnel::SecretKey;
 
 use super::SharedState;
+use crate::apply::Backoff;
 use crate::hub::clock::{seconds, until};
 use crate::hub::clusters::Clusters;
 use crate::hub::dispatch::Dispatch;
@@ -42,6 +43,8 @@ pub(super) struct Hub {
     pub(super) look_now: Arc<Notify>,
     pub(super) look_at_objects: Arc<Notify>,
     pub(super) key: Arc<SecretKey>,
+    /// How long a write rests that failed.
+    pub(super) refusals: Arc<Mutex<Backoff>>,
 }
 
 impl Hub {
