@@ -10,6 +10,7 @@ use clap::{ArgGroup, Args};
 use render::intake::{Manifest, file_stem, guessed_plural};
 use render::load::LoadMemo;
 use render::model::{FLEET_API_VERSION, Feed, PlaintextSecrets};
+use render::name::{wrong_label_key, wrong_label_value};
 use render::plan::Memo;
 use render::tree::{SourceEntry, SourceFile};
 use render::{Base, Finding, Fleet, ManifestObject, ObjectKey, SourceTree, UnitKey};
@@ -33,7 +34,7 @@ pub(super) struct Add {
     #[arg(long, value_name = "SUBSCRIPTION")]
     to: Option<UnitKey>,
     /// The folder that they go to, from the repository's root; without it, where the Subscription's files are.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = folder_below)]
     into: Option<String>,
     /// Of a new Subscription: a label that clusters must have. Without it, it is for every cluster.
     #[arg(long = "select", value_name = "LABEL=VALUE", value_parser = label, requires = "to")]
@@ -80,6 +81,7 @@ pub(super) fn run(arguments: &Add) -> anyhow::Result<ExitCode> {
     if let Some(findings) = plaintext(&objects, &present.fleet) {
         return Ok(refused("nothing was added", &findings));
     }
+    unusable_labels(arguments, &present.fleet)?;
     let folder = arguments.folder(&present.fleet);
     let mut edits = edits(&present.tree, &folder, &manifests, &plurals)?;
     let subscription = arguments
@@ -106,9 +108,40 @@ pub(super) fn run(arguments: &Add) -> anyhow::Result<ExitCode> {
 
 fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some((key, value)) if !key.is_empty() => match wrong_label_key(key).or_else(|| wrong_label_value(value)) {
+            Some(rule) => Err(format!("no cluster can have this label: {rule}")),
+            None => Ok((key.to_owned(), value.to_owned())),
+        },
         _ => Err("it is no LABEL=VALUE".to_owned()),
     }
+}
+
+/// A folder that a feed can name: its path is written into a pattern as it is.
+fn folder_below(text: &str) -> Result<String, String> {
+    let names: Vec<_> = text.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    if text.starts_with('/') || names.is_empty() {
+        return Err("name a folder below the repository's root".to_owned());
+    }
+    if text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+        return Err(
+            "a feed's path is a pattern, in which *?[]{}\\ mean something else; choose another name".to_owned(),
+        );
+    }
+    Ok(names.join("/"))
+}
+
+/// What `--select` asks for and could not be done.
+fn unusable_labels(arguments: &Add, fleet: &Fleet) -> anyhow::Result<()> {
+    let mut keys = BTreeSet::new();
+    if let Some((key, _)) = arguments.labels.iter().find(|(key, _)| !keys.insert(key)) {
+        bail!("--select {key} is given twice; hint: a cluster has one value for each label");
+    }
+    if let Some(unit) = arguments.to.as_ref().filter(|unit| fleet.units.contains_key(unit))
+        && !arguments.labels.is_empty()
+    {
+        bail!("{unit} is there already; --select is for a new one");
+    }
+    Ok(())
 }
 
 fn read(arguments: &Add) -> anyhow::Result<Result<Vec<Manifest>, Vec<Finding>>> {
@@ -297,7 +330,7 @@ impl Add {
     /// Where the files go.
     fn folder(&self, fleet: &Fleet) -> String {
         if let Some(folder) = &self.into {
-            return folder.trim_matches('/').to_owned();
+            return folder.clone();
         }
         let unit = self.to.as_ref();
         let declared = unit
@@ -371,6 +404,37 @@ impl Add {
                 "note: {} does not deliver {folder}; add these lines to spec.feeds in {}:\n\n    - path: {folder}/**\n\n",
                 declared.key, declared.file
             ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_one_that_a_feed_can_name() {
+        for (given, folder) in [
+            ("feeds/web", "feeds/web"),
+            ("./feeds//web/", "feeds/web"),
+            ("../x", "../x"),
+        ] {
+            assert_eq!(folder_below(given).as_deref(), Ok(folder), "{given}");
+        }
+        for wrong in ["", ".", "./", "/", "/abs", "feeds/we*b", "a?", "a[b]", "{a,b}", "a\\b"] {
+            assert!(folder_below(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_selected_label_is_one_that_a_cluster_can_have() {
+        assert_eq!(label("env=prod"), Ok(("env".to_owned(), "prod".to_owned())));
+        assert_eq!(
+            label("example.com/env="),
+            Ok(("example.com/env".to_owned(), String::new()))
+        );
+        for wrong in ["env", "=x", "env==prod", "env=a b", "e nv=x", "env=-x"] {
+            assert!(label(wrong).is_err(), "{wrong}");
         }
     }
 }

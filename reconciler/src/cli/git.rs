@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -89,7 +90,9 @@ impl Git {
             command.stdout(std::io::stderr());
         }
         let status = command.status().context(NOT_RUN)?;
-        if !status.success() {
+        // A reader that has seen enough of the answer goes away, as `head` does; that is no error.
+        let unread = shown == Shown::Answer && status.signal() == Some(SIGPIPE);
+        if !status.success() && !unread {
             bail!("{}", said("", arguments));
         }
         Ok(())
@@ -111,6 +114,9 @@ pub(super) enum Shown {
     /// To stderr.
     Aside,
 }
+
+/// The signal that ends who writes to nobody; the number is the same on every Unix.
+const SIGPIPE: i32 = 13;
 
 const NOT_RUN: &str = "failed to run git; is it installed?";
 

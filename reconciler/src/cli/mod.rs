@@ -136,6 +136,7 @@ pub fn main() -> ExitCode {
     // One TLS provider for every library that asks for the process default.
     drop(rustls::crypto::ring::default_provider().install_default());
     match run(arguments.command) {
+        Ok(code) if code == ExitCode::SUCCESS && output::is_lost() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
             output::fail(error.as_ref());

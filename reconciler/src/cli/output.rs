@@ -1,16 +1,33 @@
 //! What goes to stdout: text without a control character that came with the data.
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
 pub(super) use crate::words::counted;
 use crate::words::steers;
 
-/// Prints data. False when nobody reads any more, which is no error of ours.
+/// Whether an answer was lost: the process fails then, whatever its command says.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Prints data. False when nobody reads any more, which is no error of ours, and when it could not be written,
+/// which is told and makes the process fail.
 pub(super) fn print(text: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    if let Err(error) = &written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+        && !LOST.swap(true, Ordering::Relaxed)
+    {
+        tell(&format!("error: failed to write to stdout: {error}\n"));
+    }
+    written.is_ok()
+}
+
+/// Whether something that was printed could not be written.
+pub(super) fn is_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// Says something beside the data, on stderr. Nobody who reads it is no error either.
