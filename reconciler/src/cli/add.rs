@@ -81,7 +81,6 @@ pub(super) fn run(arguments: &Add) -> anyhow::Result<ExitCode> {
     if let Some(findings) = plaintext(&objects, &present.fleet) {
         return Ok(refused("nothing was added", &findings));
     }
-    unusable_labels(arguments, &present.fleet)?;
     let folder = arguments.folder(&present.fleet);
     let mut edits = edits(&present.tree, &folder, &manifests, &plurals)?;
     let subscription = arguments
@@ -95,6 +94,7 @@ pub(super) fn run(arguments: &Add) -> anyhow::Result<ExitCode> {
         output::tell("All of it is there already; there is nothing to do.\n");
         return Ok(ExitCode::SUCCESS);
     }
+    unusable_labels(arguments, &present.fleet)?;
     let next = Present::of(&source, with(&present.tree, &edits))?;
     let new = next.new_errors(&present);
     if !new.is_empty() {
