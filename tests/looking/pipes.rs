@@ -90,3 +90,21 @@ fn no_tool_is_needed_to_look() {
     let sibling = bare(&["pedia", "--no-such-flag"]);
     assert!(sibling.code().is_some_and(|code| code > 0), "{sibling:?}");
 }
+
+#[test]
+fn long_work_is_told_on_a_terminal_alone() {
+    let hub = Hub::start();
+    let work = hub.repository.work().display().to_string();
+    let plan = format!("'{}' plan --repository '{work}'", binary().display());
+    // `script` gives the command a terminal.
+    let on_terminal = Command::new("script")
+        .args(["--quiet", "--command", &plan, "/dev/null"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("script is part of every Linux");
+    let said = String::from_utf8_lossy(&on_terminal.stdout).into_owned();
+    assert!(said.contains("planning HEAD"), "{said}");
+    let elsewhere = Command::new("sh").args(["-c", &plan]).output().expect("a shell is there");
+    let said = String::from_utf8_lossy(&elsewhere.stderr).into_owned();
+    assert!(!said.contains("planning HEAD"), "{said}");
+}

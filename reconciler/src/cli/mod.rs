@@ -33,6 +33,8 @@ mod output;
 #[cfg(feature = "hub")]
 mod plan;
 #[cfg(feature = "hub")]
+mod progress;
+#[cfg(feature = "hub")]
 mod reconcile;
 #[cfg(feature = "hub")]
 mod remote;

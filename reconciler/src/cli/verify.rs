@@ -16,6 +16,7 @@ use render::tree::SourceEntry;
 use render::verify::{Verdict, Verification};
 use render::{Fleet, Plan, Published, Revision, SourceTree, layout};
 
+use super::progress::Progress;
 use super::{exit, output};
 use crate::hub::source::Source;
 use crate::hub::{load_revision, plan_fleet};
@@ -112,7 +113,9 @@ fn again(source: &Source, said: Published, record: &ReleaseRecord) -> Verificati
     let mut verification = Verification::new(said);
     let mut memo = LoadMemo::default();
     let unsettled = Arc::new(verification.unsettled());
+    let progress = Progress::begin("rendering released again");
     for revision in verification.revisions() {
+        progress.now(&format!("rendering {revision} again"));
         match planned(source, &revision, &unsettled, &mut memo) {
             Ok((_, plan)) => verification.planned(&revision, &plan),
             Err(why) => verification.unknown(&revision, &why),

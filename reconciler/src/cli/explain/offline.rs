@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{ExplainOptions, hint};
 use crate::cli::output;
+use crate::cli::progress::Progress;
 use crate::hub::load_revision;
 
 /// Explains a unit at a revision, on what the hub has rendered; `None` where there is no such unit, which is
@@ -23,11 +24,13 @@ pub(super) fn explanation(
     let revision = source
         .resolve(revision)
         .with_context(|| format!("failed to find {revision}"))?;
+    let progress = Progress::begin(format!("reading {revision}"));
     let (fleet, findings) = load_revision(&source, &revision, &mut LoadMemo::default())
         .with_context(|| format!("failed to read {revision}"))?;
     let rendered = options.clone.rendered(&source)?;
     let published = rendered.map(|rendered| rendered.published);
     let published = published.unwrap_or_else(Published::default);
+    drop(progress);
     if let Some(unknown) = cluster.as_ref().filter(|name| !fleet.clusters.contains_key(*name)) {
         output::tell(&format!(
             "error: managedclusters \"{unknown}\" not found at {revision}\n"

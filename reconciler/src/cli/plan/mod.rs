@@ -20,6 +20,7 @@ pub(super) use clone::CloneOptions;
 
 use super::git::Git;
 use super::output::visible;
+use super::progress::Progress;
 use super::{exit, output};
 use compare::Shown;
 
@@ -79,7 +80,10 @@ impl Color {
 }
 
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
-    match compare::shown(arguments) {
+    let progress = Progress::begin(format!("planning {}", arguments.to));
+    let shown = compare::shown(arguments);
+    drop(progress);
+    match shown {
         Ok(shown) => {
             print(arguments, &shown)?;
             if let Some(note) = arguments.not_committed() {
