@@ -95,7 +95,7 @@ fn no_tool_is_needed_to_look() {
 fn long_work_is_told_on_a_terminal_alone() {
     let hub = Hub::start();
     let work = hub.repository.work().display().to_string();
-    let plan = format!("'{}' plan --repository '{work}'", binary().display());
+    let plan = format!("'{}' plan --repository '{work}'", binary("flotilla").display());
     // `script` gives the command a terminal.
     let on_terminal = Command::new("script")
         .args(["--quiet", "--command", &plan, "/dev/null"])
@@ -104,7 +104,10 @@ fn long_work_is_told_on_a_terminal_alone() {
         .expect("script is part of every Linux");
     let said = String::from_utf8_lossy(&on_terminal.stdout).into_owned();
     assert!(said.contains("planning HEAD"), "{said}");
-    let elsewhere = Command::new("sh").args(["-c", &plan]).output().expect("a shell is there");
+    let elsewhere = Command::new("sh")
+        .args(["-c", &plan])
+        .output()
+        .expect("a shell is there");
     let said = String::from_utf8_lossy(&elsewhere.stderr).into_owned();
     assert!(!said.contains("planning HEAD"), "{said}");
 }
