@@ -25,6 +25,17 @@ pub(super) struct Keeper {
     newest: Mutex<BTreeMap<Digest, Arc<Description>>>,
 }
 
+/// Where the hub last knew its refs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// `rendered`.
+    pub(super) rendered: Option<Revision>,
+    /// `released`.
+    pub(super) released: Option<Revision>,
+    /// The branch of the proposal that waits.
+    pub(super) proposed: Option<String>,
+}
+
 impl Keeper {
     /// A keeper of this repository.
     pub(super) fn new(repository: StateRepository) -> Self {
@@ -34,11 +45,10 @@ impl Keeper {
         }
     }
 
-    /// Where both refs stand, and whether the branch of the proposal that waits is there. `rendered` is where the
-    /// hub last knew that ref; without it, `released` says which commit it was made from. `writes` is the engine's
-    /// count when the look began.
-    pub(super) fn look(&self, rendered: Option<&Revision>, proposed: Option<&str>, writes: u64) -> StateRefs {
-        let released = self.head(StateRef::Released, None);
+    /// Where both refs stand, and whether the branch of the proposal that waits is there. Where `rendered` is not
+    /// known, `released` says which commit it was made from. `writes` is the engine's count when the look began.
+    pub(super) fn look(&self, known: &Known, writes: u64) -> StateRefs {
+        let released = self.head(StateRef::Released, known.released.as_ref());
         let made_from = match &released {
             StateHead::At { commit, .. } => commit
                 .published
@@ -47,13 +57,16 @@ impl Keeper {
                 .and_then(|record| record.rendered.clone()),
             StateHead::Missing | StateHead::Malformed { .. } | StateHead::Unreadable(_) => None,
         };
-        let known = rendered.cloned().or(made_from);
+        let rendered = known.rendered.clone().or(made_from);
         StateRefs {
             writes,
-            rendered: self.head(StateRef::Rendered, known.as_ref()),
+            rendered: self.head(StateRef::Rendered, rendered.as_ref()),
             released,
             // Whether it can be read is said of the other two.
-            proposal_gone: proposed.is_some_and(|branch| matches!(self.repository.is_there(branch), Ok(false))),
+            proposal_gone: known
+                .proposed
+                .as_ref()
+                .is_some_and(|branch| matches!(self.repository.is_there(branch), Ok(false))),
         }
     }
 

@@ -330,24 +330,41 @@ fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {
             if refs.proposal_gone {
                 proposals::removed(state);
             }
+            let adopted = is_release_to_adopt(state, &released);
             let looks = effects.len();
-            effects.extend(released_seen(state, released, first));
+            effects.extend(released_seen(state, released, adopted));
             if effects.len() == looks {
                 effects.extend(rendered_seen(state, rendered));
             }
             if effects.len() == looks {
                 effects.extend(next(state, now));
             }
+            if adopted {
+                effects.extend(dispatch_all(state));
+            }
             effects
         }
     }
 }
 
-/// `released` is the hub's alone: found elsewhere than where this hub left it, it is put back.
-fn released_seen(state: &mut State, seen: StateHead, first: bool) -> Option<Effect> {
+/// Whether `released` stands where another hub, or a backup that was restored, took it: where there was none, or
+/// further on. A commit of somebody who is no hub counts on nothing.
+fn is_release_to_adopt(state: &State, seen: &StateHead) -> bool {
+    let StateHead::At { commit, forward } = seen else {
+        return false;
+    };
+    let sequence = |commit: &StateCommit| commit.published.record.as_ref().and_then(|record| record.sequence);
+    state
+        .released
+        .as_ref()
+        .is_none_or(|known| *forward && commit.lineage == known.lineage && sequence(commit) > sequence(known))
+}
+
+/// `released` is the hubs' alone: found elsewhere than where one would leave it, it is put back.
+fn released_seen(state: &mut State, seen: StateHead, adopt: bool) -> Option<Effect> {
     let found = seen.commit().cloned();
     match (&state.released, seen) {
-        (None, StateHead::At { commit, .. }) if first => {
+        (_, StateHead::At { commit, .. }) if adopt => {
             state.released = Some(*commit);
             None
         }

@@ -662,6 +662,48 @@ fn a_sequence_that_a_cluster_holds_with_another_list_is_not_told_again() {
 }
 
 #[test]
+fn what_another_hub_released_is_adopted_and_told_and_not_put_back() {
+    let mut world = settled();
+    let first = world.released.clone();
+    // Another hub on the same repository releases the next one.
+    let mut other = settled();
+    other.push('2', &["a", "b"], "two");
+    let further = (other.rendered.clone(), other.released.clone());
+    (world.rendered, world.released) = further.clone();
+    world.known.extend(other.known);
+    world.sent.clear();
+    world.look();
+    let commit = |released: &Option<StateCommit>| released.as_ref().map(|commit| commit.commit.clone());
+    assert_eq!(commit(&world.released), commit(&further.1), "it is not put back");
+    assert_eq!(world.state.released_sequence(), Some(2));
+    assert_eq!(world.sent.len(), 2, "both clusters are told");
+    // A commit on top that counts on nothing is no hub's.
+    let mut other = further.1.clone().expect("it was released");
+    other.commit = revision('f');
+    world.released = Some(other);
+    world.look();
+    assert_eq!(commit(&world.released), commit(&further.1), "it is put back");
+    assert_ne!(commit(&world.released), commit(&first));
+}
+
+#[test]
+fn a_released_that_is_restored_later_is_adopted() {
+    let world = settled();
+    let (rendered, released) = (world.rendered.clone(), world.released.clone());
+    let mut world = world.restarted();
+    (world.rendered, world.released) = (None, None);
+    world.look();
+    (world.rendered, world.released) = (rendered, released.clone());
+    world.look();
+    assert_eq!(
+        world.state.released.as_ref().map(|commit| &commit.commit),
+        released.as_ref().map(|commit| &commit.commit)
+    );
+    world.push('2', &["a", "b"], "two");
+    assert_eq!(world.sequence(), Some(2), "and what is pushed then is released");
+}
+
+#[test]
 fn a_ref_that_was_rewound_or_removed_under_the_hub_is_put_back() {
     let mut world = settled();
     let first = world.released.clone();

@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 use super::turn::Hub;
 use crate::hub::blocking::blocking;
 use crate::hub::engine::{Event, Head, StateHead};
+use crate::hub::keeper::Known;
 use crate::hub::look::{Told, look};
 use crate::hub::options::HubOptions;
 use crate::hub::remote::Remote;
@@ -98,15 +99,16 @@ impl Hub {
             if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
                 return None;
             }
-            let (rendered, proposed, writes) = {
+            let (known, writes) = {
                 let state = state.read().unwrap_or_else(PoisonError::into_inner);
-                (
-                    state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
-                    state.proposed.as_ref().map(|proposed| proposed.branch.clone()),
-                    state.writes,
-                )
+                let known = Known {
+                    rendered: state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
+                    released: state.released.as_ref().map(|released| released.commit.clone()),
+                    proposed: state.proposed.as_ref().map(|proposed| proposed.branch.clone()),
+                };
+                (known, state.writes)
             };
-            let seen = keeper.look(rendered.as_ref(), proposed.as_deref(), writes);
+            let seen = keeper.look(&known, writes);
             let heads = [&seen.rendered, &seen.released];
             let is_unreadable = heads.iter().any(|head| matches!(head, StateHead::Unreadable(_)));
             suspect(remote.as_deref(), is_unreadable);
