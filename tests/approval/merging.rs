@@ -1,8 +1,8 @@
 //! Every way in which a person merges, and what the proposal says to them.
 
-use flotilla_tests::Flotilla;
+use flotilla_tests::{Flotilla, eventually};
 
-use super::Gated;
+use super::{Gated, LIMIT};
 
 /// Merges a branch into `rendered` in the person's clone.
 type Merge = fn(&Gated, &str);
@@ -134,12 +134,7 @@ fn two_hubs_and_one_that_starts_again_come_to_one_proposal() {
     gated.kill();
     gated.restart();
     gated.until_reason("Approved", "MergeAwaited");
-    let mut other = gated.arguments.clone();
-    for name in ["--listen", "--api"] {
-        let at = other.iter().position(|argument| argument == name).unwrap();
-        other[at + 1] = format!("127.0.0.1:{}", flotilla_tests::ports::free());
-    }
-    let _other = Flotilla::hub(&other);
+    let _other = second_hub(&gated);
     gated.assert_still(2, std::slice::from_ref(&branch), "one proposal, and the same");
     assert_eq!(gated.repository.head(&branch), commit);
     // A commit that changes nothing more gives the reviewers nothing new to look at.
@@ -150,6 +145,58 @@ fn two_hubs_and_one_that_starts_again_come_to_one_proposal() {
     gated.until_no_proposal();
     gated.until_sequence(3);
     gated.assert_still(3, &[], "two hubs release one merge once");
+}
+
+/// Another hub on the same repository, as during a rolling update.
+fn second_hub(gated: &Gated) -> Flotilla {
+    let mut other = gated.arguments.clone();
+    for name in ["--listen", "--api"] {
+        let at = other.iter().position(|argument| argument == name).unwrap();
+        other[at + 1] = format!("127.0.0.1:{}", flotilla_tests::ports::free());
+    }
+    Flotilla::hub(&other)
+}
+
+#[test]
+fn two_hubs_release_side_by_side_and_never_backwards() {
+    let gated = Gated::start();
+    let fleet =
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec: {approval: none}\n";
+    let open = gated.repository.push_files("Ask nobody", &[("fleet.yaml", fleet)]);
+    eventually(LIMIT, "the open gate is seen", || {
+        let fleet = gated.get(&["fleets", "fleet"])?;
+        let accepted = fleet["status"]["accepted"].as_str().unwrap_or_default();
+        if accepted.contains(&open) {
+            Ok(())
+        } else {
+            Err(accepted.to_owned())
+        }
+    });
+    gated.greet("hi");
+    let last = gated.until_proposed("Change shop/web");
+    gated.fast_forward(&last);
+    gated.until_sequence(3);
+    gated.until_no_proposal();
+    let _other = second_hub(&gated);
+    let mut highest = gated.sequence();
+    for push in 0..12 {
+        gated.greet(&format!("hello {push}"));
+        let now = gated.sequence();
+        assert!(now >= highest, "released went back from {highest:?} to {now:?}");
+        highest = now;
+    }
+    eventually(LIMIT, "the last push is released", || {
+        let now = gated.sequence();
+        assert!(now >= highest, "released went back from {highest:?} to {now:?}");
+        highest = now;
+        let text = gated.greeting();
+        if text.contains("hello 11") { Ok(()) } else { Err(text) }
+    });
+    let end = gated.sequence().expect("it was released");
+    gated.assert_still(end, &[], "neither hub puts anything back");
+    let log = ["rev-list", "--count", "--first-parent", "flotilla/released"];
+    let commits = gated.repository.git_bare(&log).expect_ok();
+    assert_eq!(commits.trim(), end.to_string(), "each commit is one step further");
 }
 
 #[test]
