@@ -2,7 +2,7 @@
 //!
 //! In: a URL, and files with what it takes to log in. Out: a bare repository on this disk whose refs are those
 //! of the remote ([`Remote::refresh`]), which `source` and `publish` read and write as any other; and what they
-//! wrote there, pushed by compare-and-swap before it counts ([`Remote::write`]). Both go through the `git`
+//! wrote there, pushed by compare-and-swap before it counts (`Remote::write`). Both go through the `git`
 //! program, so that fetch and push log in alike. What the files mean, and what to write, is deliberately not
 //! here; nor is a prompt, a password in an argument, or a host key that was not verified.
 //!
