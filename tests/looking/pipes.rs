@@ -111,3 +111,33 @@ fn long_work_is_told_on_a_terminal_alone() {
     let said = String::from_utf8_lossy(&elsewhere.stderr).into_owned();
     assert!(!said.contains("planning HEAD"), "{said}");
 }
+
+#[test]
+fn an_answer_that_cannot_be_written_is_no_success() {
+    let hub = Hub::start();
+    for what in ["get all -o json", "status"] {
+        let line = format!(
+            "'{}' {what} --server {} >/dev/full",
+            binary("flotilla").display(),
+            hub.server
+        );
+        let output = Command::new("sh")
+            .args(["-c", &line])
+            .output()
+            .expect("a shell is there");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+        assert!(said.contains("No space left"), "{what}: {said}");
+    }
+}
+
+#[test]
+fn a_clone_that_is_named_and_not_there_is_wrong_usage() {
+    let hub = Hub::start();
+    let mut command = flotilla();
+    command.args(["reconcile", "--wait", "-C", "/nowhere", "--server", &hub.server]);
+    let output = command.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(64), "{said}");
+    assert!(said.contains("/nowhere is no folder"), "{said}");
+}

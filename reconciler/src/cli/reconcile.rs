@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::client::{ClientError, ServerOptions, failed};
 use super::git::Git;
 use super::hub_view::View;
-use super::{output, wait_for};
+use super::{exit, output, wait_for};
 
 /// Between two looks at the hub. Each is a few kilobytes from this machine.
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
@@ -41,6 +41,13 @@ pub(super) struct Reconcile {
 }
 
 pub(super) fn run(arguments: &Reconcile) -> anyhow::Result<ExitCode> {
+    if !arguments.folder.is_dir() {
+        let folder = output::visible(&arguments.folder.display().to_string());
+        output::tell(&format!(
+            "error: {folder} is no folder\nhint: -C names the clone of the fleet repository\n"
+        ));
+        return Ok(exit::usage());
+    }
     wait_for(async {
         match reconcile(arguments).await {
             Ok(code) => code,
