@@ -24,6 +24,20 @@ impl Digest {
         Self(hasher.finalize().into())
     }
 
+    /// An id of the form of a UUID, always the same for the same digest. Version 8 of RFC 9562 is for ids that are made
+    /// from something of one's own.
+    pub fn uuid(&self) -> String {
+        let hex = self.short(32);
+        format!(
+            "{}-{}-8{}-8{}-{}",
+            &hex[..8],
+            &hex[8..12],
+            &hex[13..16],
+            &hex[17..20],
+            &hex[20..]
+        )
+    }
+
     /// The first `digits` hex digits, at most 64.
     pub fn short(&self, digits: usize) -> String {
         let mut text = hex::encode(self.0);

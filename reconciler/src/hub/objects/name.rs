@@ -73,16 +73,7 @@ pub(super) fn cluster_id(cluster: &Cluster) -> String {
     if is_uuid(&cluster.cluster_id) {
         return cluster.cluster_id.clone();
     }
-    let hex = Digest::of_bytes(format!("cluster/{}", cluster.name).as_bytes()).short(32);
-    // Version 8 of RFC 9562 is for ids that are made from something of one's own.
-    format!(
-        "{}-{}-8{}-8{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[13..16],
-        &hex[17..20],
-        &hex[20..]
-    )
+    Digest::of_bytes(format!("cluster/{}", cluster.name).as_bytes()).uuid()
 }
 
 fn is_uuid(text: &str) -> bool {

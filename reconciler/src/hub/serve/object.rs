@@ -88,16 +88,7 @@ impl Object {
     /// The same for the same name, whichever hub answers: there is nothing else to make it from.
     fn uid(&self, resource: Resource) -> String {
         let named = format!("{}/{}/{}", resource.names().plural, self.namespace, self.name);
-        let hex = Digest::of_bytes(named.as_bytes()).short(32);
-        // Version 8 of RFC 9562 is for ids that are made from something of one's own.
-        format!(
-            "{}-{}-8{}-8{}-{}",
-            &hex[..8],
-            &hex[8..12],
-            &hex[13..16],
-            &hex[17..20],
-            &hex[20..]
-        )
+        Digest::of_bytes(named.as_bytes()).uuid()
     }
 }
 
