@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use crate::Output;
 
 /// The parts that `tests/parts/build` makes.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 11] = [
     "etcd",
     "kube-apiserver",
     "kube-controller-manager",
@@ -15,6 +15,10 @@ pub const NAMES: [&str; 7] = [
     "kubectl",
     "kwok",
     "gitea",
+    "helm",
+    "sops",
+    "age",
+    "age-keygen",
 ];
 
 /// The folder that has them all: `FLOTILLA_PARTS`, or the cache, where they are built if need be.
@@ -49,6 +53,8 @@ pub fn versions() -> Vec<(&'static str, String)> {
 fn version(name: &str, mut command: Command) -> String {
     match name {
         "kubectl" => command.args(["version", "--client"]),
+        "helm" => command.args(["version", "--short"]),
+        "sops" => command.args(["--version", "--disable-version-check"]),
         _ => command.arg("--version"),
     };
     let said = Output::of(&mut command).expect_ok();
