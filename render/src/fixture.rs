@@ -29,6 +29,7 @@ pub(crate) fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 pub(crate) fn cluster(name: &str, pairs: &[(&str, &str)]) -> Cluster {
     Cluster {
+        drift: None,
         name: cluster_name(name),
         namespace: name.to_owned(),
         labels: labels(pairs),
@@ -58,6 +59,8 @@ pub(crate) fn subscriber(pairs: &[(&str, &str)], weight: Option<u32>) -> Subscri
 
 pub(crate) fn subscription(scheduling: Scheduling, subscribers: Vec<Subscriber>) -> Subscription {
     Subscription {
+        apply: Default::default(),
+        drift: None,
         key: UnitKey::new("default", "web").expect("it is a valid unit"),
         scheduling,
         subscribers,

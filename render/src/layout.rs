@@ -3,7 +3,7 @@
 //! ```text
 //! release.yaml                           what led to it
 //! placements/<namespace>/<name>.yaml     cluster → variant, replicas, reasons
-//! units/<namespace>/<name>/<variant>/…   one file per object
+//! units/<namespace>/<name>/<variant>/…   one file per object, and apply.yaml where the unit says how it is applied
 //! ```
 //!
 //! Files elsewhere are somebody else's and are left alone.
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::describe::{CarriedStep, Content, DescribedObject, Description, InvalidDescription, is_encrypted, key_of};
 use crate::limits::FILE_NAME_BYTES_MAX;
-use crate::model::FLEET_API_VERSION;
+use crate::model::{ApplyPolicy, FLEET_API_VERSION};
 use crate::name::{ObjectKey, UnitKey, VariantName};
 use crate::published::{Published, ReleaseRecord, UnitPlacement};
 use crate::yaml;
@@ -28,6 +28,9 @@ pub const RELEASE_FILE: &str = "release.yaml";
 pub const PLACEMENTS_FOLDER: &str = "placements";
 /// Folder of the contents.
 pub const UNITS_FOLDER: &str = "units";
+
+/// How a content is applied; an object's file has `_` in its name.
+const APPLY_FILE: &str = "apply.yaml";
 
 const OVERRIDES_SUFFIX: &str = ".overrides.yaml";
 
@@ -197,6 +200,10 @@ pub fn description_files(description: &Description) -> Vec<(String, Vec<u8>)> {
             }
         }
     }
+    if !description.apply.is_default() {
+        let text = yaml::write(&with_kind("ApplyPolicy", None, &description.apply));
+        files.push((APPLY_FILE.to_owned(), text.into_bytes()));
+    }
     files.sort();
     files
 }
@@ -212,7 +219,12 @@ pub fn description_from_files<'a>(
 ) -> Result<Description, LayoutError> {
     let files: BTreeMap<&str, &[u8]> = files.into_iter().collect();
     let mut objects = Vec::with_capacity(files.len());
+    let mut apply = ApplyPolicy::default();
     for (name, bytes) in &files {
+        if *name == APPLY_FILE {
+            apply = parse(name, bytes)?;
+            continue;
+        }
         let Some(stem) = name.strip_suffix(".yaml").filter(|_| !name.ends_with(OVERRIDES_SUFFIX)) else {
             continue;
         };
@@ -241,7 +253,7 @@ pub fn description_from_files<'a>(
             provenance: Vec::new(),
         });
     }
-    Description::new(objects).map_err(LayoutError::Content)
+    Description::governed(objects, apply).map_err(LayoutError::Content)
 }
 
 /// File name of an object in its variant's folder.
@@ -351,6 +363,25 @@ mod tests {
                 "Editor.example.dev_e.yaml",
             ]
         );
+        let read = description_from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
+        assert_eq!(read.expect("what was written is readable"), description);
+    }
+
+    #[test]
+    fn how_a_content_is_applied_stands_in_a_file_of_its_own() {
+        let apply = ApplyPolicy {
+            depends_on: vec![crate::model::Dependency {
+                unit: unit(),
+                clusters: crate::model::DependencyClusters::All,
+            }],
+            timeout_seconds: Some(90),
+            ..ApplyPolicy::default()
+        };
+        let object = object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}));
+        let description = Description::governed(vec![object], apply).expect("one key");
+        let files = description_files(&description);
+        let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["ConfigMap_a.yaml", "apply.yaml"]);
         let read = description_from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
         assert_eq!(read.expect("what was written is readable"), description);
     }

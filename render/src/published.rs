@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::model::{Dependency, DriftMode};
 use crate::name::{ClusterName, ObjectKey, Revision, UnitKey, VariantName};
 
 /// The decisions of one commit of `rendered` or `released`.
@@ -57,6 +58,9 @@ pub struct UnitPlacement {
     pub variants: BTreeMap<VariantName, Variant>,
     /// Cluster → its placement.
     pub clusters: BTreeMap<ClusterName, Placement>,
+    /// The units that must be healthy first, as the newest decision has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<Dependency>,
 }
 
 /// A variant of a unit.
@@ -81,6 +85,9 @@ pub struct Placement {
     /// Object → replicas, where they are divided; put in at dispatch.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replicas: BTreeMap<ObjectKey, u64>,
+    /// What is done about fields that somebody else changed there.
+    #[serde(default, skip_serializing_if = "DriftMode::is_default")]
+    pub drift: DriftMode,
     /// The source commit that placed it so.
     pub revision: Revision,
     /// Why this cluster has it, and this many; sentences for people.
@@ -155,6 +162,7 @@ pub(crate) mod tests {
         let placement = Placement {
             variant: VariantName::parse(variant).expect("a valid variant"),
             replicas: BTreeMap::new(),
+            drift: DriftMode::default(),
             revision: revision(),
             reasons: Vec::new(),
             inputs: Digest::of_bytes(b"inputs"),

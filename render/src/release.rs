@@ -70,7 +70,12 @@ pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>)
     for (unit, advances) in by_unit {
         let present = next.units.remove(&unit).unwrap_or_default();
         let newest = target.units.get(&unit).map(UnitPlacement::digests).unwrap_or_default();
-        let placement = UnitPlacement::compose(present.advanced(advances), &newest);
+        let mut placement = UnitPlacement::compose(present.advanced(advances), &newest);
+        placement.depends_on = target
+            .units
+            .get(&unit)
+            .map(|unit| unit.depends_on.clone())
+            .unwrap_or_default();
         if !placement.clusters.is_empty() {
             next.units.insert(unit, placement);
         }

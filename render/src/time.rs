@@ -32,6 +32,27 @@ pub fn rfc3339(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// How a length of time is written, for hints.
+pub const DURATION_FORMS: &str = "as in 90s, 10m or 1h30m";
+
+/// The whole seconds of a length of time as Go writes it (`90s`, `1h30m`), in hours, minutes and seconds. `None` where
+/// it is none.
+pub fn duration_seconds(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let mut seconds = 0_u64;
+    // Each unit at most once, the larger first, as Go prints them.
+    let mut units = [('h', 3_600_u64), ('m', 60), ('s', 1)].iter();
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: u64 = rest[..digits].parse().ok()?;
+        let unit = rest[digits..].chars().next()?;
+        let (_, of_unit) = units.find(|(name, _)| *name == unit)?;
+        seconds = seconds.checked_add(number.checked_mul(*of_unit)?)?;
+        rest = &rest[digits + 1..];
+    }
+    (!text.is_empty()).then_some(seconds)
+}
+
 fn offset(zone: &str) -> Option<i64> {
     if matches!(zone, "Z" | "z") {
         return Some(0);
@@ -139,6 +160,33 @@ mod tests {
         for day in -1_000..146_097 {
             let at = day * DAY_SECONDS + day.rem_euclid(DAY_SECONDS);
             assert_eq!(seconds(&rfc3339(at)), Some(at), "{}", rfc3339(at));
+        }
+    }
+
+    #[test]
+    fn lengths_of_time_are_read_as_go_writes_them() {
+        let read = [
+            ("90s", 90),
+            ("10m", 600),
+            ("1h30m", 5_400),
+            ("1h0m1s", 3_601),
+            ("0s", 0),
+        ];
+        for (text, seconds) in read {
+            assert_eq!(duration_seconds(text), Some(seconds), "{text}");
+        }
+        for text in [
+            "",
+            "5",
+            "m",
+            "1m1h",
+            "1.5h",
+            "-1s",
+            "5 m",
+            "1d",
+            "99999999999999999999s",
+        ] {
+            assert_eq!(duration_seconds(text), None, "{text:?}");
         }
     }
 }

@@ -186,6 +186,7 @@ fn envelope_unit(digest: Digest) -> EnvelopeUnit {
         digest,
         revision: revision('c'),
         replicas: BTreeMap::new(),
+        drift: Default::default(),
         gates: Vec::new(),
     }
 }
@@ -204,6 +205,7 @@ fn described(objects: &[Value]) -> DesiredUnit {
     objects.sort_by(|a, b| a.key.cmp(&b.key));
     let digest = Digest::of_value(&objects.iter().map(|object| json!(object.content)).collect());
     let description = Arc::new(Description {
+        apply: Default::default(),
         objects,
         digest,
         bytes: 0,
@@ -211,6 +213,7 @@ fn described(objects: &[Value]) -> DesiredUnit {
     DesiredUnit {
         description,
         replicas: BTreeMap::new(),
+        drift: Default::default(),
     }
 }
 

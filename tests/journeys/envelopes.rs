@@ -170,6 +170,7 @@ fn envelope(sequence: u64, digest: Digest) -> Envelope {
         digest,
         revision: revision('b'),
         replicas: BTreeMap::new(),
+        drift: Default::default(),
         gates: Vec::new(),
     };
     let units = BTreeMap::from([("shop/web".parse().unwrap(), unit)]);

@@ -37,6 +37,7 @@ pub(super) fn selector(match_labels: &Value) -> LabelSelector {
 pub(super) fn cluster(full_name: &str, labels: BTreeMap<String, String>) -> Cluster {
     let (namespace, name) = full_name.split_once('/').unwrap_or((full_name, full_name));
     Cluster {
+        drift: None,
         name: ClusterName::parse(name).expect("the vector's cluster has a valid name"),
         namespace: namespace.to_owned(),
         labels,
@@ -52,6 +53,8 @@ pub(super) fn cluster(full_name: &str, labels: BTreeMap<String, String>) -> Clus
 
 pub(super) fn subscription(scheduling: Scheduling, subscribers: Vec<Subscriber>) -> Subscription {
     Subscription {
+        apply: Default::default(),
+        drift: None,
         key: UnitKey::new("default", "app").expect("it is a valid unit"),
         scheduling,
         subscribers,

@@ -36,6 +36,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use render::describe::Description;
+use render::model::DriftMode;
 use render::{ObjectKey, UnitKey};
 
 use crate::wire::Held;
@@ -76,4 +77,6 @@ pub struct DesiredUnit {
     pub description: Arc<Description>,
     /// Replicas by object, to be put in.
     pub replicas: BTreeMap<ObjectKey, u64>,
+    /// What is done about fields that somebody else changed.
+    pub drift: DriftMode,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use render::describe::Content;
+use render::model::DriftMode;
 use render::{Digest, ObjectKey, UnitKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -92,6 +93,8 @@ pub(super) struct Known {
 pub(super) struct Unit {
     pub(super) digest: Digest,
     pub(super) replicas: BTreeMap<ObjectKey, u64>,
+    /// What is done about fields that somebody else changed.
+    pub(super) drift: DriftMode,
     /// As described, with replicas put in.
     pub(super) objects: Vec<Content>,
     pub(super) slots: Vec<Slot>,
@@ -177,7 +180,9 @@ impl Session {
         for (key, unit) in &desired.units {
             let same = |old: &Unit| old.digest == unit.description.digest && old.replicas == unit.replicas;
             let kept = before.remove(key).filter(same);
-            self.units.insert(key.clone(), kept.unwrap_or_else(|| Unit::new(unit)));
+            let mut adopted = kept.unwrap_or_else(|| Unit::new(unit));
+            adopted.drift = unit.drift;
+            self.units.insert(key.clone(), adopted);
         }
         let held = desired.held.units.iter();
         let missing = held.filter(|(key, _)| !desired.units.contains_key(*key));
@@ -248,6 +253,7 @@ impl Unit {
         Self {
             digest: unit.description.digest,
             replicas: unit.replicas.clone(),
+            drift: unit.drift,
             objects,
             slots,
             unfit,

@@ -70,8 +70,10 @@ impl Session {
                 digest: Some(*digest),
                 state: UnitState::Waiting,
                 health: Health::Unknown,
+                message: String::new(),
                 counts: Counts::default(),
                 worst: Vec::new(),
+                drift: Vec::new(),
             };
             reports.insert(key.clone(), waiting);
         }
@@ -111,8 +113,10 @@ impl Session {
                 .map(|object| object.health)
                 .max()
                 .unwrap_or(Health::Current),
+            message: String::new(),
             counts,
             worst: worst(objects.into_iter().chain(removals)),
+            drift: Vec::new(),
         }
     }
 
@@ -152,12 +156,14 @@ fn removed_report(results: Vec<ObjectResult>) -> UnitReport {
         digest: None,
         state: UnitState::Removing,
         health: Health::Terminating,
+        message: String::new(),
         counts: Counts {
             objects: results.len(),
             removing: removing(&results),
             ..Counts::default()
         },
         worst: worst(results),
+        drift: Vec::new(),
     }
 }
 
@@ -176,13 +182,19 @@ fn counts(objects: &[ObjectResult]) -> Counts {
         failed: count(|object| is_failure(object.state)),
         current: count(|object| object.state == ObjectState::Applied && object.health == Health::Current),
         removing: 0,
+        waiting: count(|object| matches!(object.state, ObjectState::Waiting | ObjectState::Blocked)),
+        drifted: 0,
+        suspended: count(|object| object.state == ObjectState::Suspended),
     }
 }
 
 fn state(objects: &[ObjectResult]) -> UnitState {
     if objects.iter().any(|object| is_failure(object.state)) {
         UnitState::Failed
-    } else if objects.iter().all(|object| object.state == ObjectState::Applied) {
+    } else if objects
+        .iter()
+        .all(|object| matches!(object.state, ObjectState::Applied | ObjectState::Suspended))
+    {
         UnitState::Applied
     } else {
         UnitState::Applying
@@ -203,10 +215,12 @@ fn worst(objects: impl IntoIterator<Item = ObjectResult>) -> Vec<ObjectResult> {
         ObjectState::Conflict => 1,
         ObjectState::Unsupported => 2,
         ObjectState::Applied if object.health == Health::Failed => 3,
-        ObjectState::Waiting => 4,
-        ObjectState::Kept => 5,
-        ObjectState::Removing => 6,
-        ObjectState::Applied => 7,
+        ObjectState::Blocked => 4,
+        ObjectState::Waiting => 5,
+        ObjectState::Suspended => 6,
+        ObjectState::Kept => 7,
+        ObjectState::Removing => 8,
+        ObjectState::Applied => 9,
     };
     let is_fine = |object: &ObjectResult| object.state == ObjectState::Applied && object.health == Health::Current;
     let mut objects: Vec<_> = objects.into_iter().filter(|object| !is_fine(object)).collect();

@@ -280,6 +280,7 @@ mod tests {
             digest: Digest::of_bytes(content.as_bytes()),
             revision: revision('b'),
             replicas: BTreeMap::new(),
+            drift: Default::default(),
             gates: Vec::new(),
         };
         let units = BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)]);

@@ -6,6 +6,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use render::describe::Description;
+use render::model::DriftMode;
 use render::{ClusterName, Digest, ObjectKey, Revision, UnitKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -44,6 +45,9 @@ pub struct EnvelopeUnit {
     /// Replicas by object, where they are divided.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replicas: BTreeMap<ObjectKey, u64>,
+    /// What is done about fields that somebody else changed.
+    #[serde(default, skip_serializing_if = "DriftMode::is_default")]
+    pub drift: DriftMode,
     /// What must hold before it is applied; none are defined yet, and an unknown one holds the unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,

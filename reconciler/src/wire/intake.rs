@@ -103,6 +103,7 @@ impl Intake {
                     DesiredUnit {
                         description,
                         replicas: unit.replicas.clone(),
+                        drift: unit.drift,
                     },
                 ))
             });

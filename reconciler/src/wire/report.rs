@@ -79,11 +79,44 @@ pub struct UnitReport {
     pub state: UnitState,
     /// Its health, over all its objects.
     pub health: Health,
+    /// What it waits for, or why it failed, in a sentence; empty when there is nothing to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
     /// How many objects are in which state.
     pub counts: Counts,
     /// The worst few objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<ObjectResult>,
+    /// Objects with fields that somebody else changed, the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<ObjectDrift>,
+}
+
+/// What differs between an object and what was applied for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectDrift {
+    /// Which object.
+    pub object: ObjectKey,
+    /// The fields, the first few.
+    pub fields: Vec<FieldDrift>,
+}
+
+/// One field that differs. A Secret's values are left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldDrift {
+    /// JSON pointer in the object.
+    pub path: String,
+    /// What was applied, as JSON; absent where the field was not applied, or may not be shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<serde_json::Value>,
+    /// What is there, as JSON; absent where the field is gone, or may not be shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<serde_json::Value>,
+    /// The field manager that has it now; empty where nobody has.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub manager: String,
 }
 
 /// Where a unit stands in a cluster.
@@ -130,6 +163,12 @@ pub struct Counts {
     pub current: usize,
     /// Waiting to be removed.
     pub removing: usize,
+    /// Waiting for something else to be there first.
+    pub waiting: usize,
+    /// With fields that somebody else changed and that were left so.
+    pub drifted: usize,
+    /// Left as they are, since somebody said so in Git.
+    pub suspended: usize,
 }
 
 /// One object's result.
@@ -152,8 +191,12 @@ pub struct ObjectResult {
 pub enum ObjectState {
     /// Applied as it should be.
     Applied,
-    /// Waits for another object (its CRD or namespace).
+    /// Waits for another object (its CRD or namespace, or what it depends on).
     Waiting,
+    /// Something that it depends on failed.
+    Blocked,
+    /// Left as it is, since somebody said so in Git.
+    Suspended,
     /// Somebody else owns a field of it.
     Conflict,
     /// Refused by the API server.

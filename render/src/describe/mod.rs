@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::Digest;
+use crate::model::ApplyPolicy;
 use crate::name::ObjectKey;
 
 pub use object::{is_chart, key_of};
@@ -30,7 +31,9 @@ pub(crate) use trim::{SERVER_POINTERS, strip_server_fields};
 pub struct Description {
     /// Sorted by key, each key once.
     pub objects: Vec<DescribedObject>,
-    /// Over the objects' content; provenance is no part of it.
+    /// How they are applied.
+    pub apply: ApplyPolicy,
+    /// Over the objects' content and `apply`; provenance is no part of it.
     pub digest: Digest,
     /// Length of the bytes it travels as.
     pub bytes: usize,

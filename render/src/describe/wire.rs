@@ -1,4 +1,5 @@
-//! The bytes a Description travels as: canonical JSON, `{"objects":[content, …]}`, sorted by key.
+//! The bytes a Description travels as: canonical JSON, `{"apply":{…},"objects":[content, …]}`, sorted by key. A policy
+//! that says nothing is left out.
 //!
 //! Its digest is the SHA-256 of exactly these bytes, so that whoever receives them can check them.
 
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::describe::{Content, DescribedObject, Description, key_of};
 use crate::digest::{Digest, canonical_json};
+use crate::model::ApplyPolicy;
 use crate::name::ObjectKey;
 
 /// Bytes that are not the Description they should be.
@@ -33,6 +35,8 @@ pub enum InvalidDescription {
 
 #[derive(Deserialize)]
 struct Wire {
+    #[serde(default)]
+    apply: ApplyPolicy,
     objects: Vec<Content>,
 }
 
@@ -42,22 +46,44 @@ impl Description {
     /// # Errors
     ///
     /// [`InvalidDescription::Duplicate`] when two objects have one key. Load refuses that before.
-    pub fn new(mut objects: Vec<DescribedObject>) -> Result<Self, InvalidDescription> {
+    pub fn new(objects: Vec<DescribedObject>) -> Result<Self, InvalidDescription> {
+        Self::governed(objects, ApplyPolicy::default())
+    }
+
+    /// As [`Description::new`], with how the objects are applied.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Description::new`].
+    pub fn governed(mut objects: Vec<DescribedObject>, apply: ApplyPolicy) -> Result<Self, InvalidDescription> {
         objects.sort_by(|a, b| a.key.cmp(&b.key));
         if let Some(pair) = objects.windows(2).find(|pair| pair[0].key == pair[1].key) {
             return Err(InvalidDescription::Duplicate(pair[0].key.clone()));
         }
-        let written = write(&objects);
+        let written = write(&objects, &apply);
         Ok(Self {
+            apply,
             digest: Digest::of_bytes(&written),
             bytes: written.len(),
             objects,
         })
     }
 
+    /// The same objects, applied in this way. Two objects of one key were refused when the description was made.
+    #[must_use]
+    pub fn under(mut self, apply: ApplyPolicy) -> Self {
+        if self.apply != apply {
+            let written = write(&self.objects, &apply);
+            self.digest = Digest::of_bytes(&written);
+            self.bytes = written.len();
+            self.apply = apply;
+        }
+        self
+    }
+
     /// The bytes that travel; [`Description::digest`] is theirs.
     pub fn to_json(&self) -> Vec<u8> {
-        write(&self.objects)
+        write(&self.objects, &self.apply)
     }
 
     /// Reads bytes that should have this digest. Provenance does not travel and is empty.
@@ -73,7 +99,7 @@ impl Description {
         let wire: Wire = serde_json::from_slice(bytes).map_err(InvalidDescription::Unreadable)?;
         let named = |(index, content)| named(content).ok_or(InvalidDescription::Nameless(index));
         let objects = wire.objects.into_iter().enumerate().map(named);
-        let description = Self::new(objects.collect::<Result<_, _>>()?)?;
+        let description = Self::governed(objects.collect::<Result<_, _>>()?, wire.apply)?;
         // Right bytes in another form (unsorted, with fields we do not know) would be written on under
         // another digest than they came with.
         if description.digest == expected {
@@ -97,8 +123,14 @@ fn named(content: Content) -> Option<DescribedObject> {
     })
 }
 
-fn write(objects: &[DescribedObject]) -> Vec<u8> {
-    let mut bytes = b"{\"objects\":[".to_vec();
+fn write(objects: &[DescribedObject], apply: &ApplyPolicy) -> Vec<u8> {
+    let mut bytes = b"{".to_vec();
+    if !apply.is_default() {
+        bytes.extend_from_slice(b"\"apply\":");
+        bytes.extend(canonical_json(&json!(apply)));
+        bytes.push(b',');
+    }
+    bytes.extend_from_slice(b"\"objects\":[");
     for (index, object) in objects.iter().enumerate() {
         if index > 0 {
             bytes.push(b',');
@@ -182,6 +214,24 @@ mod tests {
         assert_eq!(Digest::of_bytes(&bytes), description.digest);
         let read = Description::from_json(&bytes, description.digest).expect("the bytes are good");
         assert_eq!(read, description);
+    }
+
+    #[test]
+    fn a_policy_is_part_of_the_bytes_and_one_that_says_nothing_is_not() {
+        let plain = Description::new(vec![plain("a")]).expect("one key");
+        let apply = ApplyPolicy {
+            timeout_seconds: Some(60),
+            ..ApplyPolicy::default()
+        };
+        let governed = Description::governed(vec![self::plain("a")], apply).expect("one key");
+        assert!(plain.to_json().starts_with(b"{\"objects\""));
+        assert_ne!(governed.digest, plain.digest);
+        let bytes = governed.to_json();
+        assert_eq!(bytes, canonical_json(&serde_json::from_slice(&bytes).expect("JSON")));
+        assert_eq!(
+            Description::from_json(&bytes, governed.digest).expect("good bytes"),
+            governed
+        );
     }
 
     #[test]

@@ -52,6 +52,7 @@ fn placed(names: &[&str]) -> Published {
     let placement = Placement {
         variant: VariantName::default_variant(),
         replicas: BTreeMap::new(),
+        drift: Default::default(),
         revision: revision(),
         reasons: Vec::new(),
         inputs: Digest::of_bytes(b""),
@@ -62,6 +63,7 @@ fn placed(names: &[&str]) -> Published {
         overrides: Vec::new(),
     };
     let unit = UnitPlacement {
+        depends_on: Default::default(),
         variants: BTreeMap::from([(VariantName::default_variant(), variant)]),
         clusters: names
             .iter()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::DriftMode;
 use crate::name::ClusterName;
 
 /// A registered cluster.
@@ -26,6 +27,8 @@ pub struct Cluster {
     pub public_keys: Vec<String>,
     /// `spec.kubeconfigContext`: a context of the hub's `--kubeconfig`, for a cluster without an agent.
     pub kubeconfig_context: Option<String>,
+    /// `spec.drift.mode`, where it is written: it counts before the Subscription's.
+    pub drift: Option<DriftMode>,
     /// File and line of the declaration.
     pub file: Arc<str>,
     /// See `file`.

@@ -2,12 +2,16 @@
 //!
 //! Reading them from YAML, with findings for what does not fit, is [`crate::load`]'s matter.
 
+mod apply;
 mod cluster;
 mod fleet;
 mod overrides;
 mod subscription;
 mod suspension;
 
+pub use apply::{
+    ApplyPolicy, DeletionPolicy, Dependency, DependencyClusters, DriftMode, HealthCheck, IgnoreRule, Replace,
+};
 pub use cluster::{Cluster, SyncMode, Taint, TaintEffect};
 pub use fleet::{Approval, FleetSpec, PlaintextSecrets, RenderMode, RenderSpec};
 pub use overrides::{FieldFormat, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
@@ -20,6 +24,19 @@ pub const FLEET_API_VERSION: &str = "fleet.flotilla.dev/v1alpha1";
 /// The annotation on every object in a cluster: the unit that it came with, so that people see where it is from.
 /// It is for them; nothing is removed because of it.
 pub const ANNOTATION_UNIT: &str = "fleet.flotilla.dev/unit";
+
+/// On an object: the objects that must be there and healthy first, as `group/kind/namespace/name`, or
+/// `group/kind/name` without a namespace; `""` is written as nothing for the core group. Separated by commas.
+pub const ANNOTATION_DEPENDS_ON: &str = "fleet.flotilla.dev/depends-on";
+
+/// On an object: [`Replace`] for it alone.
+pub const ANNOTATION_REPLACE: &str = "fleet.flotilla.dev/replace";
+
+/// On an object: `disabled` keeps it in the cluster when it leaves the delivery.
+pub const ANNOTATION_PRUNE: &str = "fleet.flotilla.dev/prune";
+
+/// On an object: `disabled` leaves it as it is in the cluster, whatever the delivery says.
+pub const ANNOTATION_RECONCILE: &str = "fleet.flotilla.dev/reconcile";
 
 /// Clusternet's group and version of Subscriptions, overrides and charts.
 pub const CLUSTERNET_APPS_API_VERSION: &str = "apps.clusternet.io/v1alpha1";

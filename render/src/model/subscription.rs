@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::TaintEffect;
+use crate::model::{ApplyPolicy, DriftMode, TaintEffect};
 use crate::name::UnitKey;
 use crate::selector::LabelSelector;
 
@@ -21,6 +21,10 @@ pub struct Subscription {
     pub tolerations: Vec<Toleration>,
     /// What is delivered, in this order.
     pub feeds: Vec<Feed>,
+    /// How it is applied.
+    pub apply: ApplyPolicy,
+    /// `spec.drift.mode`, where it is written; a cluster may say otherwise for all that it has.
+    pub drift: Option<DriftMode>,
     /// File and line of the declaration.
     pub file: Arc<str>,
     /// See `file`.

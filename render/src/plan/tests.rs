@@ -17,6 +17,7 @@ fn revision(digit: char) -> Revision {
 fn cluster(name: &str) -> (ClusterName, Cluster) {
     let name = ClusterName::parse(name).expect("a valid cluster");
     let cluster = Cluster {
+        drift: None,
         name: name.clone(),
         namespace: name.to_string(),
         labels: BTreeMap::from([("name".to_owned(), name.to_string())]),
@@ -53,6 +54,8 @@ fn manifest(value: Value) -> Arc<ManifestObject> {
 fn unit(key: &str, objects: Vec<Arc<ManifestObject>>) -> (UnitKey, Unit) {
     let key: UnitKey = key.parse().expect("a valid unit");
     let subscription = Subscription {
+        apply: Default::default(),
+        drift: None,
         key: key.clone(),
         scheduling: Scheduling::Replication,
         subscribers: vec![Subscriber {

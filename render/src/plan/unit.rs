@@ -11,7 +11,7 @@ use crate::finding::Finding;
 use crate::fleet::Unit;
 use crate::limits::UNIT_BYTES_MAX;
 use crate::localize::{self, Touching};
-use crate::model::{Cluster, Override, Scheduling};
+use crate::model::{ApplyPolicy, Cluster, DriftMode, Override, Scheduling, Subscription};
 use crate::name::{ClusterName, Revision, UnitKey, VariantName};
 use crate::plan::Snapshot;
 use crate::policy;
@@ -48,6 +48,7 @@ struct MadeFrom {
     base: Digest,
     overrides: Vec<Arc<Override>>,
     divided: bool,
+    apply: ApplyPolicy,
 }
 
 impl UnitPlan {
@@ -84,7 +85,15 @@ impl<'a> Context<'a> {
 
 fn clusters_digest(snapshot: &Snapshot) -> Digest {
     let clusters = snapshot.fleet.clusters.values();
-    let looked_at = |cluster: &Cluster| json!([cluster.name, cluster.namespace, cluster.labels, cluster.taints]);
+    let looked_at = |cluster: &Cluster| {
+        json!([
+            cluster.name,
+            cluster.namespace,
+            cluster.labels,
+            cluster.taints,
+            cluster.drift
+        ])
+    };
     Digest::of_value(&clusters.map(looked_at).collect())
 }
 
@@ -128,7 +137,12 @@ pub(super) fn plan_unit(
                     .extend(warnings.into_iter().map(|finding| finding.unit(key)));
                 let name = localize::variant_name(&group.overrides);
                 newest.insert(name.clone(), rendered.content.digest);
-                entries.extend(group.entries(context, previous, &name, rendered.content.digest));
+                let made = Made {
+                    name,
+                    digest: rendered.content.digest,
+                    subscription: &unit.subscription,
+                };
+                entries.extend(group.entries(context, previous, &made));
                 planned.contents.push(rendered);
             }
             Err(errors) => {
@@ -140,6 +154,7 @@ pub(super) fn plan_unit(
         }
     }
     planned.placement = UnitPlacement::compose(entries, &newest);
+    planned.placement.depends_on = unit.subscription.apply.depends_on.clone();
     planned
 }
 
@@ -153,7 +168,10 @@ fn kept(context: &Context<'_>, previous: Option<&UnitPlacement>) -> UnitPlacemen
         .keys()
         .filter(|name| context.snapshot.fleet.clusters.contains_key(*name));
     let entries = registered.filter_map(|name| as_before(previous, name));
-    UnitPlacement::compose(entries, &BTreeMap::new())
+    UnitPlacement {
+        depends_on: previous.depends_on.clone(),
+        ..UnitPlacement::compose(entries, &BTreeMap::new())
+    }
 }
 
 /// What a cluster had, over again.
@@ -232,11 +250,15 @@ fn render_group(
         base: unit.base.digest,
         overrides: group.overrides.iter().map(|declared| Arc::clone(declared)).collect(),
         divided: matches!(unit.subscription.scheduling, Scheduling::Dividing(_)),
+        apply: unit.subscription.apply.clone(),
     };
     let mut known = before.map(|before| before.contents.iter()).into_iter().flatten();
     let content = match known.find(|rendered| rendered.made_from == made_from) {
         Some(rendered) => Arc::clone(&rendered.content),
-        None => Arc::new(localize::localize(&unit.base, &group.overrides, made_from.divided)?),
+        None => {
+            let described = localize::localize(&unit.base, &group.overrides, made_from.divided)?;
+            Arc::new(described.under(made_from.apply.clone()))
+        }
     };
     if content.bytes > UNIT_BYTES_MAX {
         return Err(vec![too_large(unit, content.bytes)]);
@@ -264,6 +286,13 @@ fn too_large(unit: &Unit, bytes: usize) -> Finding {
         .hint("divide its feeds among several Subscriptions")
 }
 
+/// A variant that was made for a group.
+struct Made<'a> {
+    name: VariantName,
+    digest: Digest,
+    subscription: &'a Subscription,
+}
+
 impl Group<'_> {
     /// The entries of this group's clusters. One that is as it was keeps its revision, reasons and inputs,
     /// so that an equal decision writes nothing.
@@ -271,32 +300,38 @@ impl Group<'_> {
         &self,
         context: &Context<'_>,
         previous: Option<&UnitPlacement>,
-        name: &VariantName,
-        digest: Digest,
+        made: &Made<'_>,
     ) -> Vec<(ClusterName, Placement, Variant)> {
+        let Made { name, digest, .. } = made;
         let before = previous.map(|unit| unit.variants.values()).into_iter().flatten();
         let overrides: Vec<String> = self.overrides.iter().map(|declared| declared.label()).collect();
         let same = before
             .into_iter()
-            .find(|variant| variant.digest == digest && variant.overrides == overrides);
+            .find(|variant| variant.digest == *digest && variant.overrides == overrides);
         let variant = match same {
             Some(variant) => variant.clone(),
             None => Variant {
-                digest,
+                digest: *digest,
                 revision: context.revision().clone(),
                 overrides,
             },
         };
         let entry = |(cluster, assignment): (&ClusterName, &Assignment)| {
             let before = previous.and_then(|unit| unit.clusters.get(cluster));
-            let same =
-                before.filter(|before| before.variant.plain() == *name && before.replicas == assignment.replicas);
+            let drift = drift_mode(context, made.subscription, cluster);
+            let is_same = |before: &&Placement| {
+                before.variant.plain() == *name && before.replicas == assignment.replicas && before.drift == drift
+            };
+            let same = before.filter(is_same);
             let placement = match same {
                 Some(before) => Placement {
                     variant: name.clone(),
                     ..before.clone()
                 },
-                None => placement(name, assignment, context.revision()),
+                None => Placement {
+                    drift,
+                    ..placement(name, assignment, context.revision())
+                },
             };
             (cluster.clone(), placement, variant.clone())
         };
@@ -325,10 +360,18 @@ impl Group<'_> {
     }
 }
 
+/// What is done about drift there: the cluster's word counts before the Subscription's.
+fn drift_mode(context: &Context<'_>, subscription: &Subscription, cluster: &ClusterName) -> DriftMode {
+    let declared = context.snapshot.fleet.clusters.get(cluster);
+    let of_cluster = declared.and_then(|cluster| cluster.drift);
+    of_cluster.or(subscription.drift).unwrap_or_default()
+}
+
 fn placement(name: &VariantName, assignment: &Assignment, revision: &Revision) -> Placement {
     Placement {
         variant: name.clone(),
         replicas: assignment.replicas.clone(),
+        drift: DriftMode::default(),
         revision: revision.clone(),
         reasons: assignment.reasons.clone(),
         inputs: assignment.inputs,

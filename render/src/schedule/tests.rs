@@ -38,6 +38,7 @@ fn placed(clusters: &[(&str, u64)]) -> UnitPlacement {
         let placement = Placement {
             variant: VariantName::default_variant(),
             replicas: BTreeMap::from([(key.clone(), *replicas)]),
+            drift: Default::default(),
             revision: revision(),
             reasons: Vec::new(),
             inputs: Digest::of_bytes(b""),
@@ -45,6 +46,7 @@ fn placed(clusters: &[(&str, u64)]) -> UnitPlacement {
         (cluster_name(name), placement)
     };
     UnitPlacement {
+        depends_on: Default::default(),
         variants: BTreeMap::new(),
         clusters: clusters.iter().map(entry).collect(),
     }

@@ -158,6 +158,10 @@ fn managed_cluster() -> Value {
                 list("Keys of its agent, as `flotilla agent join` prints them.", key),
             ),
             ("taints", list("Taints, as on nodes.", taint)),
+            (
+                "drift",
+                object("Counts before what Subscriptions say.", &[], [("mode", drift_mode())]),
+            ),
         ],
     )
 }
@@ -195,6 +199,44 @@ fn subscription() -> Value {
             ),
             ("dividingScheduling", dividing()),
             ("feeds", list("What is delivered, in this order.", feed())),
+            ("dependsOn", list("Units that must be healthy first.", dependency())),
+            (
+                "replace",
+                choice(
+                    "Whether an object is made anew when a field that cannot change should change.",
+                    &["Never", "WhenImmutable"],
+                ),
+            ),
+            (
+                "timeout",
+                filled_text("How long an object may take to become healthy, as 10m; 5m by default."),
+            ),
+            (
+                "healthChecks",
+                list(
+                    "How kinds are judged that report health in their own way.",
+                    health_check(),
+                ),
+            ),
+            ("drift", drift()),
+            (
+                "deletionPolicy",
+                choice(
+                    "What becomes of the objects when the unit leaves a cluster.",
+                    &["Delete", "Orphan"],
+                ),
+            ),
+            (
+                "decryption",
+                object(
+                    "How encrypted documents are read.",
+                    &["secret"],
+                    [(
+                        "secret",
+                        filled_text("The Secret with age keys, in the cluster, in namespace flotilla-system."),
+                    )],
+                ),
+            ),
             ("schedulerName", text("default, or nothing.")),
             ("schedulingBySubGroup", boolean("Not in this version.")),
             (
@@ -212,6 +254,83 @@ fn subscription() -> Value {
                     &["PreemptLowerPriority", "PreemptNever"],
                 ),
             ),
+        ],
+    )
+}
+
+fn dependency() -> Value {
+    object(
+        "A unit that must be healthy first.",
+        &["name"],
+        [
+            ("namespace", text("Its namespace; this unit's by default.")),
+            ("name", filled_text("Its name.")),
+            (
+                "clusters",
+                choice(
+                    "Same: on the cluster in question. All: on every cluster that has it.",
+                    &["Same", "All"],
+                ),
+            ),
+        ],
+    )
+}
+
+fn health_check() -> Value {
+    object(
+        "How a kind is judged: CEL over object.",
+        &["apiVersion", "kind", "current"],
+        [
+            (
+                "apiVersion",
+                filled_text("Group and version, of which only the group decides."),
+            ),
+            ("kind", filled_text("Kind.")),
+            ("current", filled_text("True when it is as it should be.")),
+            ("inProgress", text("True while it is on its way.")),
+            (
+                "failed",
+                text("True when it will not become current by itself; looked at first."),
+            ),
+        ],
+    )
+}
+
+fn drift_mode() -> Value {
+    choice(
+        "Correct: put right at once. Report: said and left. Freeze: nothing is changed, also not by Git.",
+        &["Correct", "Report", "Freeze"],
+    )
+}
+
+fn drift() -> Value {
+    let rule = object(
+        "Fields that are made once and then left to others.",
+        &[],
+        [
+            (
+                "apiVersion",
+                text("Group and version, of which only the group decides."),
+            ),
+            ("kind", text("Kind; none is any.")),
+            ("namespace", text("Namespace; none is any.")),
+            ("name", text("Name; none is any.")),
+            (
+                "paths",
+                list("JSON pointers of the fields.", json!({ "type": "string" })),
+            ),
+            (
+                "managers",
+                list("Field managers whose fields are theirs.", json!({ "type": "string" })),
+            ),
+        ],
+    );
+    object(
+        "What is done about fields that somebody else changed.",
+        &[],
+        [
+            ("mode", drift_mode()),
+            ("ignore", list("What is left to others.", rule)),
         ],
     )
 }

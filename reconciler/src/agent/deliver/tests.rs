@@ -27,6 +27,7 @@ fn envelope(sequence: u64, content: &Description) -> Envelope {
         digest: content.digest,
         revision: revision.clone(),
         replicas: BTreeMap::new(),
+        drift: Default::default(),
         gates: Vec::new(),
     };
     let units = BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)]);

@@ -209,6 +209,7 @@ impl State {
                     digest,
                     revision,
                     replicas: placement.replicas.clone(),
+                    drift: placement.drift,
                     gates: Vec::new(),
                 };
                 Some((key.clone(), unit))

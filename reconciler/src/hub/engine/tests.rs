@@ -21,6 +21,7 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
     let declared = |name: &&str| {
         let name = cluster(name);
         let cluster = Cluster {
+            drift: None,
             name: name.clone(),
             namespace: name.to_string(),
             labels: BTreeMap::new(),
@@ -62,11 +63,13 @@ fn units(digit: char, content: &str, clusters: &[&str]) -> BTreeMap<UnitKey, Uni
     let placement = Placement {
         variant: default.clone(),
         replicas: BTreeMap::new(),
+        drift: Default::default(),
         revision: revision(digit),
         reasons: Vec::new(),
         inputs: Digest::of_bytes(b""),
     };
     let unit = UnitPlacement {
+        depends_on: Default::default(),
         variants: BTreeMap::from([(default, variant)]),
         clusters: clusters.iter().map(|name| (cluster(name), placement.clone())).collect(),
     };

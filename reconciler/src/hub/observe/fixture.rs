@@ -222,9 +222,11 @@ pub(crate) fn result(report: &Report, state: UnitState, health: Health) -> BTree
             applied: 2 - failed,
             failed,
             current: 1 + current,
-            removing: 0,
+            ..Counts::default()
         },
+        message: String::new(),
         worst: vec![worst],
+        drift: Vec::new(),
     };
     BTreeMap::from([(key, report)])
 }
@@ -240,6 +242,7 @@ pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlace
     let placement = Placement {
         variant: default.clone(),
         replicas: BTreeMap::new(),
+        drift: Default::default(),
         revision: revision(digit),
         reasons: vec!["matches subscriber 1".to_owned()],
         inputs: Digest::of_bytes(b""),
@@ -248,6 +251,7 @@ pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlace
         return BTreeMap::new();
     }
     let unit_placement = UnitPlacement {
+        depends_on: Default::default(),
         variants: BTreeMap::from([(default, variant)]),
         clusters: placed.iter().map(|name| (cluster(name), placement.clone())).collect(),
     };
@@ -256,6 +260,8 @@ pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlace
 
 fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
     let subscription = Subscription {
+        apply: Default::default(),
+        drift: None,
         key: unit("shop/web"),
         scheduling: Scheduling::Replication,
         subscribers: vec![Subscriber {
@@ -289,6 +295,7 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
 
 fn registered(name: &str) -> Cluster {
     Cluster {
+        drift: None,
         name: cluster(name),
         namespace: name.to_owned(),
         labels: BTreeMap::from([("env".to_owned(), "prod".to_owned())]),

@@ -5,8 +5,8 @@ use base64::Engine as _;
 use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::metadata::Metadata;
-use super::{OwnKind, Place, Reading, labels};
-use crate::model::{Cluster, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, SyncMode, Taint, TaintEffect};
+use super::{OwnKind, Place, Reading, apply, labels};
+use crate::model::{Cluster, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, SyncMode, Taint, TaintEffect};
 use crate::name::ClusterName;
 
 pub(super) const EFFECTS: &[(&str, TaintEffect)] = &[
@@ -49,6 +49,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
         sync_mode: spec.sync_mode,
         public_keys: spec.public_keys,
         kubeconfig_context: spec.kubeconfig_context,
+        drift: spec.drift,
         file: place.file.clone(),
         line: place.line,
     };
@@ -78,6 +79,7 @@ struct Spec {
     sync_mode: SyncMode,
     public_keys: Vec<String>,
     kubeconfig_context: Option<String>,
+    drift: Option<DriftMode>,
 }
 
 fn read_spec(mut fields: Fields<'_>) -> Spec {
@@ -96,6 +98,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
         .map(str::to_owned);
     let sync_mode = sync_mode(&mut fields, kubeconfig_context.is_some());
     let public_keys = public_keys(&mut fields);
+    let drift = apply::drift_mode(&mut fields);
     let taints = fields.objects("taints").unwrap_or_default();
     let taints = taints.into_iter().filter_map(taint).collect();
     fields.finish();
@@ -105,6 +108,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
         sync_mode,
         public_keys,
         kubeconfig_context,
+        drift,
     }
 }
 

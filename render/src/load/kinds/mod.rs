@@ -1,6 +1,7 @@
 //! The kinds of a fleet repository, field by field: one document goes in, a declaration and what is wrong
 //! with it come out. Which declarations belong together is not decided here.
 
+mod apply;
 mod chart;
 mod cluster;
 mod fleet;

@@ -7,14 +7,14 @@ use super::super::fields::Fields;
 use super::super::pattern::{Pattern, Selection};
 use super::cluster::EFFECTS;
 use super::metadata::Metadata;
-use super::{OwnKind, Place, Reading, selector};
-use crate::model::{Dividing, Feed, Scheduling, Subscriber, Subscription, Toleration};
+use super::{OwnKind, Place, Reading, apply, selector};
+use crate::model::{ApplyPolicy, Dividing, DriftMode, Feed, Scheduling, Subscriber, Subscription, Toleration};
 use crate::name::UnitKey;
 
 pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>) -> Reading {
     let key = key(top, metadata);
     let spec = match top.object("spec") {
-        Some(fields) => read_spec(fields),
+        Some(fields) => read_spec(fields, key.as_ref()),
         None => {
             top.missing("spec");
             Spec::default()
@@ -33,6 +33,8 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
         subscribers: spec.subscribers,
         tolerations: spec.tolerations,
         feeds: spec.feeds,
+        apply: spec.apply,
+        drift: spec.drift,
         file: place.file.clone(),
         line: place.line,
     };
@@ -71,6 +73,8 @@ struct Spec {
     subscribers: Vec<Subscriber>,
     tolerations: Vec<Toleration>,
     feeds: Vec<Feed>,
+    apply: ApplyPolicy,
+    drift: Option<DriftMode>,
     /// One per feed: what a path feed selects.
     selections: Vec<Option<Selection>>,
 }
@@ -82,14 +86,19 @@ impl Default for Spec {
             subscribers: Vec::new(),
             tolerations: Vec::new(),
             feeds: Vec::new(),
+            apply: ApplyPolicy::default(),
+            drift: None,
             selections: Vec::new(),
         }
     }
 }
 
-fn read_spec(mut fields: Fields<'_>) -> Spec {
+fn read_spec(mut fields: Fields<'_>, key: Option<&UnitKey>) -> Spec {
+    let (apply, drift) = apply::read(&mut fields, key);
     let mut spec = Spec {
         scheduling: scheduling(&mut fields),
+        apply,
+        drift,
         ..Spec::default()
     };
     refuse_other_schedulers(&mut fields);

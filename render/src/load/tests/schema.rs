@@ -11,11 +11,15 @@ use crate::schema::{SOURCE_KINDS, SourceKind, paths};
 fn probe(kind: &str) -> &'static str {
     match kind {
         "Fleet" => "{approval: none, render: {mode: commits}}",
-        "ManagedCluster" => "{taints: [{key: a, effect: NoSchedule}]}",
+        "ManagedCluster" => "{taints: [{key: a, effect: NoSchedule}], drift: {mode: Report}}",
         "Subscription" => {
             "subscribers: [{clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}]
   clusterTolerations: [{key: a}]
   dividingScheduling: {dynamicDividing: {strategy: Spread}}
+  dependsOn: [{name: other}]
+  healthChecks: [{apiVersion: a/v1, kind: A, current: 'true'}]
+  drift: {mode: Report, ignore: [{kind: A, paths: [/spec/a]}]}
+  decryption: {secret: keys}
   feeds:
     - {path: 'feeds/**', exclude: [feeds/a.yaml]}
     - {selector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}

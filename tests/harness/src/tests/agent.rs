@@ -51,6 +51,7 @@ impl Applier {
             digest: unit.description.digest,
             revision: revision("c"),
             replicas: BTreeMap::new(),
+            drift: Default::default(),
             gates: Vec::new(),
         };
         let key: UnitKey = "shop/web".parse().expect("a valid unit");
@@ -99,7 +100,9 @@ fn described(objects: &[Value]) -> DesiredUnit {
     objects.sort_by(|a, b| a.key.cmp(&b.key));
     let digest = Digest::of_value(&objects.iter().map(|object| json!(object.content)).collect());
     DesiredUnit {
+        drift: Default::default(),
         description: Arc::new(Description {
+            apply: Default::default(),
             objects,
             digest,
             bytes: 0,

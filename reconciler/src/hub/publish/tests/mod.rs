@@ -133,6 +133,7 @@ fn add_variant(placement: &mut UnitPlacement, name: VariantName, digest: Digest)
         let entry = Placement {
             variant: name.clone(),
             replicas: BTreeMap::new(),
+            drift: Default::default(),
             revision: source_revision(),
             reasons: vec!["its labels match".to_owned()],
             inputs: Digest::of_bytes(b"inputs"),
