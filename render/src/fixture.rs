@@ -89,6 +89,7 @@ pub(crate) fn object(value: Value) -> ManifestObject {
         digest: Digest::of_value(&value),
         value: Arc::new(value),
         original: None,
+        chart: None,
     }
 }
 

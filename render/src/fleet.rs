@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::chart::ChartFiles;
 use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::model::{Cluster, FleetSpec, Override, Subscription, Suspension};
@@ -70,7 +71,9 @@ pub struct ManifestObject {
     pub value: Arc<Value>,
     /// The document's own text where it is encrypted (SOPS): these bytes travel, never `value`.
     pub original: Option<Arc<str>>,
-    /// Over canonical `value`, or over `original` where there is one.
+    /// The chart's files, of a HelmChart whose `spec.path` names a folder of the repository.
+    pub chart: Option<Arc<ChartFiles>>,
+    /// Over canonical `value`, or over `original` where there is one; over `chart` as well where there is one.
     pub digest: Digest,
 }
 
@@ -115,6 +118,17 @@ impl fmt::Debug for ManifestObject {
 }
 
 impl ManifestObject {
+    /// The same HelmChart with its chart's files.
+    pub(crate) fn with_chart(&self, chart: Arc<ChartFiles>) -> Self {
+        let mut bytes = self.digest.as_bytes().to_vec();
+        bytes.extend_from_slice(chart.digest().as_bytes());
+        Self {
+            digest: Digest::of_bytes(&bytes),
+            chart: Some(chart),
+            ..self.clone()
+        }
+    }
+
     /// Whether the document is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.original.is_some()

@@ -3,7 +3,8 @@
 //! ```text
 //! release.yaml                           what led to it
 //! placements/<namespace>/<name>.yaml     cluster → variant, replicas, reasons
-//! units/<namespace>/<name>/<variant>/…   one file per object, and apply.yaml where the unit says how it is applied
+//! units/<namespace>/<name>/<variant>/…   one file per object, the files of a chart in a folder beside it, and
+//!                                        apply.yaml where the unit says how it is applied
 //! ```
 //!
 //! Files elsewhere are somebody else's and are left alone.
@@ -15,7 +16,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::describe::{CarriedStep, Content, DescribedObject, Description, InvalidDescription, is_encrypted, key_of};
+use crate::chart::{ChartFiles, InvalidChartFiles, folder_of};
+use crate::describe::{
+    CarriedStep, Content, DescribedObject, Description, InvalidDescription, is_chart, is_encrypted, key_of,
+};
 use crate::limits::FILE_NAME_BYTES_MAX;
 use crate::model::{ApplyPolicy, FLEET_API_VERSION};
 use crate::name::{ObjectKey, UnitKey, VariantName};
@@ -33,6 +37,7 @@ pub const UNITS_FOLDER: &str = "units";
 const APPLY_FILE: &str = "apply.yaml";
 
 const OVERRIDES_SUFFIX: &str = ".overrides.yaml";
+const CHART_SUFFIX: &str = ".chart";
 
 /// A commit whose files are not in this form. Nothing may be concluded from it.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +72,15 @@ pub enum LayoutError {
     /// The files of a content are not one.
     #[error("the files are not one description")]
     Content(#[source] InvalidDescription),
+    /// The files of a chart are none.
+    #[error("failed to read the chart in {path}")]
+    Chart {
+        /// Their folder.
+        path: String,
+        /// What is wrong.
+        #[source]
+        source: InvalidChartFiles,
+    },
     /// Placements without `release.yaml`, or the other way round.
     #[error("{RELEASE_FILE} is missing beside placements")]
     NoRecord,
@@ -179,13 +193,19 @@ fn unreadable(path: &str, message: impl ToString) -> LayoutError {
     }
 }
 
-/// File names (without a folder) and bytes of a content, sorted by name.
+/// File names and bytes of a content, sorted by name. A chart's files are in a folder beside its HelmChart, as they are
+/// in the repository, so that a change of one reads as such.
 pub fn description_files(description: &Description) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::with_capacity(description.objects.len());
     for object in &description.objects {
         let stem = file_stem(&object.key);
         match &object.content {
             Content::Plain { object } => files.push((format!("{stem}.yaml"), yaml::write(object).into_bytes())),
+            Content::Chart { object, files: chart } => {
+                files.push((format!("{stem}.yaml"), yaml::write(object).into_bytes()));
+                let path = |path: &str| format!("{stem}{CHART_SUFFIX}/{path}");
+                files.extend(chart.iter().map(|(name, bytes)| (path(name), bytes.to_vec())));
+            }
             Content::Encrypted {
                 original, overrides, ..
             } => {
@@ -225,7 +245,8 @@ pub fn description_from_files<'a>(
             apply = parse(name, bytes)?;
             continue;
         }
-        let Some(stem) = name.strip_suffix(".yaml").filter(|_| !name.ends_with(OVERRIDES_SUFFIX)) else {
+        let is_object = !name.ends_with(OVERRIDES_SUFFIX) && !name.contains('/');
+        let Some(stem) = name.strip_suffix(".yaml").filter(|_| is_object) else {
             continue;
         };
         let value = document(name, bytes)?;
@@ -242,6 +263,11 @@ pub fn description_from_files<'a>(
                 original: original.into(),
                 overrides,
             }
+        } else if is_chart(&key) && folder_of(&value).is_some() {
+            Content::Chart {
+                object: Arc::new(value),
+                files: Arc::new(chart_files(&files, format!("{stem}{CHART_SUFFIX}"))?),
+            }
         } else {
             Content::Plain {
                 object: Arc::new(value),
@@ -254,6 +280,16 @@ pub fn description_from_files<'a>(
         });
     }
     Description::governed(objects, apply).map_err(LayoutError::Content)
+}
+
+/// The files of the chart in a folder.
+fn chart_files(files: &BTreeMap<&str, &[u8]>, folder: String) -> Result<ChartFiles, LayoutError> {
+    let below = format!("{folder}/");
+    let of_chart = files.range(below.as_str()..).map_while(|(path, bytes)| {
+        let path = path.strip_prefix(&below)?;
+        Some((Arc::from(path), Arc::from(*bytes)))
+    });
+    ChartFiles::new(of_chart.collect()).map_err(|source| LayoutError::Chart { path: folder, source })
 }
 
 /// File name of an object in its variant's folder.
@@ -292,143 +328,4 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::published::tests::{entry, placement, revision};
-    use crate::published::{Cause, RENDER_VERSION};
-
-    fn object(value: Value) -> DescribedObject {
-        let key = key_of(&value).expect("the object names itself");
-        DescribedObject {
-            key,
-            content: Content::Plain {
-                object: Arc::new(value),
-            },
-            provenance: Vec::new(),
-        }
-    }
-
-    fn unit() -> UnitKey {
-        "shop/web".parse().expect("a valid unit")
-    }
-
-    #[test]
-    fn a_decision_reads_back_from_its_files() {
-        let published = Published {
-            record: Some(ReleaseRecord {
-                cause: Cause::SourceCommit,
-                source: revision(),
-                sequence: Some(3),
-                rendered: Some(revision()),
-                render_version: RENDER_VERSION,
-            }),
-            units: BTreeMap::from([(
-                unit(),
-                placement(&[entry("a", "default", "1"), entry("b", "0123abcd", "2")]),
-            )]),
-        };
-        let mut files = vec![release_file(published.record.as_ref().expect("set above"))];
-        files.extend(
-            published
-                .units
-                .iter()
-                .map(|(unit, placement)| placement_file(unit, placement)),
-        );
-        let read = read(files.iter().map(|(path, text)| (path.as_str(), text.as_bytes())));
-        assert_eq!(read.expect("what was written is readable"), published);
-    }
-
-    #[test]
-    fn a_content_reads_back_with_its_digest() {
-        let description = Description::new(vec![
-            object(
-                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "x"},
-                "data": {"yes": "on", "number": "012", "text": "a\nb\n"}}),
-            ),
-            object(
-                json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-                "metadata": {"name": "system:odd_name"}, "rules": []}),
-            ),
-            // A field of that name alone encrypts nothing.
-            object(json!({"apiVersion": "example.dev/v1", "kind": "Editor", "metadata": {"name": "e"}, "sops": {}})),
-        ])
-        .expect("the keys differ");
-        let files = description_files(&description);
-        let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "ClusterRole.rbac.authorization.k8s.io_system%3Aodd%5Fname.yaml",
-                "ConfigMap_x_a.yaml",
-                "Editor.example.dev_e.yaml",
-            ]
-        );
-        let read = description_from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
-        assert_eq!(read.expect("what was written is readable"), description);
-    }
-
-    #[test]
-    fn how_a_content_is_applied_stands_in_a_file_of_its_own() {
-        let apply = ApplyPolicy {
-            depends_on: vec![crate::model::Dependency {
-                unit: unit(),
-                clusters: crate::model::DependencyClusters::All,
-            }],
-            timeout_seconds: Some(90),
-            ..ApplyPolicy::default()
-        };
-        let object = object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}));
-        let description = Description::governed(vec![object], apply).expect("one key");
-        let files = description_files(&description);
-        let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["ConfigMap_a.yaml", "apply.yaml"]);
-        let read = description_from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
-        assert_eq!(read.expect("what was written is readable"), description);
-    }
-
-    #[test]
-    fn an_encrypted_document_keeps_its_bytes_and_carries_its_overrides() {
-        let original = "apiVersion: v1\nkind:   Secret\nmetadata: {name: s}\nsops: {mac: x}\n# end\n";
-        let key = ObjectKey::new("v1", "Secret", "", "s");
-        let step = CarriedStep {
-            step_type: "MergePatch".to_owned(),
-            value: json!({"data": {"a": null}}),
-            field_path: None,
-            field_format: None,
-        };
-        let content = Content::Encrypted {
-            key: key.clone(),
-            original: original.into(),
-            overrides: vec![step],
-        };
-        let description = Description::new(vec![DescribedObject {
-            key,
-            content,
-            provenance: Vec::new(),
-        }])
-        .expect("one key");
-        let files = description_files(&description);
-        assert!(files.iter().any(|(_, bytes)| bytes == original.as_bytes()), "{files:?}");
-        let read = description_from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
-        assert_eq!(read.expect("what was written is readable"), description);
-    }
-
-    #[test]
-    fn long_names_stay_apart_and_short_enough() {
-        let key = |end: &str| ObjectKey::new("v1", "ConfigMap", &"n".repeat(63), &format!("{}{end}", "a".repeat(240)));
-        let (one, other) = (file_stem(&key("1")), file_stem(&key("2")));
-        assert_ne!(one, other);
-        assert!(one.len() <= FILE_NAME_BYTES_MAX, "{one}");
-    }
-
-    #[test]
-    fn a_placement_with_an_undefined_variant_is_refused() {
-        let mut broken = placement(&[entry("a", "default", "1")]);
-        broken.variants.clear();
-        let (path, text) = placement_file(&unit(), &broken);
-        assert!(matches!(
-            read_placement(&path, text.as_bytes()),
-            Err(LayoutError::Variant { .. })
-        ));
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@
 //! such files are what their revisions make.
 #![warn(missing_docs)]
 
+pub mod chart;
 pub mod describe;
 pub mod digest;
 pub mod explain;

@@ -39,5 +39,15 @@ pub const LABELS_SHOWN_MAX: usize = 8;
 /// Fields that one step is told to have changed: a person reads a screen of them, and a patch may write thousands.
 pub const TRACED_FIELDS_MAX: usize = 50;
 
+/// Files of one chart folder: the largest public charts, with their subcharts unpacked, have about 300.
+pub const CHART_FILES_MAX: usize = 1_000;
+
+/// Bytes of one chart folder. A release's own Secret, in which Helm keeps the chart, takes 1 MiB packed; text packs to
+/// a tenth, and base64 of this still fits into one delivery several times.
+pub const CHART_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of a changed file of a chart that a plan shows: a person reads a screen, and Git shows the rest.
+pub const CHART_CHANGE_BYTES_MAX: usize = 2_000;
+
 /// Bytes of a file's name: every file system takes 255, and what marks a shortened one needs room.
 pub const FILE_NAME_BYTES_MAX: usize = 200;

@@ -24,7 +24,7 @@ pub fn check_secrets(base: &Base, description: &Description, policy: PlaintextSe
     for object in &description.objects {
         let written = object.provenance.iter().find(|written| is_value(&written.field));
         let in_plain_text = match &object.content {
-            Content::Plain { object: value } => holds_values(&object.key, value),
+            Content::Chart { object: value, .. } | Content::Plain { object: value } => holds_values(&object.key, value),
             // Its own values are encrypted; those of an override that is carried along are not.
             Content::Encrypted { overrides, .. } => object.key.is_secret() && overrides.iter().any(touches_values),
         };

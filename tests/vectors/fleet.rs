@@ -83,6 +83,7 @@ pub(super) fn object(value: Value) -> Arc<ManifestObject> {
         digest: Digest::of_value(&value),
         value: Arc::new(value),
         original: None,
+        chart: None,
     })
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Unfit {
 /// Reads who an object is.
 pub(super) fn identify(content: &Content) -> Result<Identity, Box<Unfit>> {
     let object = match content {
-        Content::Plain { object } => object,
+        Content::Chart { object, .. } | Content::Plain { object } => object,
         Content::Encrypted { key, .. } => {
             return Err(Box::new(Unfit {
                 key: key.clone(),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::chart::ChartFiles;
 use crate::digest::Digest;
 use crate::model::ApplyPolicy;
 use crate::name::ObjectKey;
@@ -54,6 +55,14 @@ pub struct DescribedObject {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", untagged)]
 pub enum Content {
+    /// A HelmChart whose chart stands in the repository, with the chart's files. First, since a plain document is read
+    /// out of anything that has an object.
+    Chart {
+        /// The whole HelmChart.
+        object: Arc<Value>,
+        /// The chart.
+        files: Arc<ChartFiles>,
+    },
     /// A document in plain text.
     Plain {
         /// The whole object.
@@ -100,10 +109,21 @@ pub struct Provenance {
     pub at: String,
 }
 
+impl Content {
+    /// The whole object, where it can be read.
+    pub fn object(&self) -> Option<&Arc<Value>> {
+        match self {
+            Self::Chart { object, .. } | Self::Plain { object } => Some(object),
+            Self::Encrypted { .. } => None,
+        }
+    }
+}
+
 /// Without what it says, which may be a Secret.
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Chart { files, .. } => f.debug_struct("Chart").field("files", files).finish_non_exhaustive(),
             Self::Plain { .. } => f.debug_struct("Plain").finish_non_exhaustive(),
             Self::Encrypted { key, .. } => f.debug_struct("Encrypted").field("key", key).finish_non_exhaustive(),
         }

@@ -113,7 +113,7 @@ impl Description {
 
 fn named(content: Content) -> Option<DescribedObject> {
     let key = match &content {
-        Content::Plain { object } => key_of(object)?,
+        Content::Chart { object, .. } | Content::Plain { object } => key_of(object)?,
         Content::Encrypted { key, .. } => key.clone(),
     };
     Some(DescribedObject {
@@ -144,6 +144,13 @@ fn write(objects: &[DescribedObject], apply: &ApplyPolicy) -> Vec<u8> {
 /// As serde writes [`Content`], in canonical form and without a copy of the object.
 fn write_content(content: &Content, bytes: &mut Vec<u8>) {
     match content {
+        Content::Chart { object, files } => {
+            bytes.extend_from_slice(b"{\"files\":");
+            bytes.extend(canonical_json(&json!(files)));
+            bytes.extend_from_slice(b",\"object\":");
+            bytes.extend(canonical_json(object));
+            bytes.push(b'}');
+        }
         Content::Plain { object } => {
             bytes.extend_from_slice(b"{\"object\":");
             bytes.extend(canonical_json(object));
@@ -203,8 +210,22 @@ mod tests {
         }
     }
 
+    fn chart() -> DescribedObject {
+        let object = json!({"apiVersion": "fleet.flotilla.dev/v1alpha1", "kind": "HelmChart", "metadata": {"name": "c"},
+            "spec": {"path": "charts/c"}});
+        let files = BTreeMap::from([("Chart.yaml".into(), Arc::from(&b"name: c\n"[..]))]);
+        DescribedObject {
+            key: key_of(&object).expect("it has a name"),
+            content: Content::Chart {
+                object: Arc::new(object),
+                files: Arc::new(crate::chart::ChartFiles::new(files).expect("it is a chart")),
+            },
+            provenance: Vec::new(),
+        }
+    }
+
     fn description() -> Description {
-        Description::new(vec![encrypted(), plain("b"), plain("a")]).expect("the keys differ")
+        Description::new(vec![encrypted(), plain("b"), chart(), plain("a")]).expect("the keys differ")
     }
 
     #[test]
@@ -243,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_order_of_objects_does_not_matter() {
-        let other = Description::new(vec![plain("a"), plain("b"), encrypted()]).expect("the keys differ");
+        let other = Description::new(vec![plain("a"), chart(), plain("b"), encrypted()]).expect("the keys differ");
         assert_eq!(other, description());
     }
 
@@ -285,7 +306,10 @@ mod tests {
             unreachable!("the first object is plain")
         };
         assert_eq!(object["spec"]["replicas"], 3);
-        assert_eq!(contents[1..], [plain("b").content, encrypted().content]);
+        assert_eq!(
+            contents[1..],
+            [plain("b").content, encrypted().content, chart().content]
+        );
         assert_eq!(description, self::description(), "the description itself stays");
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::document::Item;
 use super::file::{self, ReadFile};
 use super::ignored::IgnoreRules;
+use super::index::objects;
 use super::memo::LoadMemo;
 use super::pattern::{Selection, is_hidden};
-use super::{rendered, symlink};
+use super::{charts, rendered, symlink};
 use crate::finding::Finding;
 use crate::tree::{Previous, SourceEntry, SourceFile, SourceTree};
 
@@ -45,6 +46,8 @@ pub(super) struct Catalog<'a> {
     pub(super) unreadable: BTreeSet<Arc<str>>,
     /// Unreadable files for which nothing stands in.
     pub(super) unknown: BTreeSet<Arc<str>>,
+    /// Folders of charts that a HelmChart names; each ends with a slash.
+    charts: BTreeSet<String>,
     pub(super) findings: Vec<Finding>,
 }
 
@@ -62,6 +65,7 @@ impl<'a> Catalog<'a> {
             files: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             unknown: BTreeSet::new(),
+            charts: BTreeSet::new(),
             findings,
         };
         for (path, entry) in &tree.files {
@@ -70,7 +74,35 @@ impl<'a> Catalog<'a> {
             }
         }
         catalog.add_vanished(memo);
+        catalog.leave_out_charts();
         catalog
+    }
+
+    /// Leaves out the files of charts that a HelmChart names: they are the chart's, and no manifests of their own. A
+    /// folder without Chart.yaml is no chart, so that a mistake takes nothing away.
+    pub(super) fn leave_out_charts(&mut self) {
+        self.charts = charts::named(self.tree, self.files.values());
+        if self.charts.is_empty() {
+            return;
+        }
+        let own: Vec<_> = self
+            .files
+            .keys()
+            .filter(|path| self.is_of_chart(path))
+            .cloned()
+            .collect();
+        self.unreadable.retain(|path| !is_below(&self.charts, path));
+        self.unknown.retain(|path| !is_below(&self.charts, path));
+        self.findings.retain(|finding| !is_below(&self.charts, &finding.file));
+        for path in own {
+            self.files.remove(&path);
+        }
+    }
+
+    /// Whether a path is a file of a chart that a HelmChart names. A HelmChart inside its own chart is none.
+    pub(super) fn is_of_chart(&self, path: &str) -> bool {
+        let orders = |loaded: &Loaded| objects(&loaded.file.items).any(|object| charts::ordered(object).is_some());
+        is_below(&self.charts, path) && !self.files.get(path).is_some_and(orders)
     }
 
     /// Whether a file is read without being asked for.
@@ -192,6 +224,11 @@ impl<'a> Catalog<'a> {
             _ => symlink::follow(self.tree, path).ok().map(|(_, file)| file),
         }
     }
+}
+
+fn is_below(folders: &BTreeSet<String>, path: &str) -> bool {
+    let mut above = path.match_indices('/').map(|(end, _)| &path[..=end]);
+    above.any(|folder| folders.contains(folder))
 }
 
 /// The paths that a feed selects, in order, whatever stands there.

@@ -194,6 +194,15 @@ impl<'a> Fields<'a> {
         Some(Fields::new(map, self.path(name), self.judge))
     }
 
+    /// A map whose fields are somebody else's to know.
+    pub(super) fn any_map(&mut self, name: &'static str) {
+        if let Some(value) = self.value(name)
+            && !value.is_object()
+        {
+            self.wrong_type(name, "a map", value);
+        }
+    }
+
     pub(super) fn list(&mut self, name: &'static str) -> Option<&'a [Value]> {
         let value = self.value(name)?;
         let Some(items) = value.as_array() else {

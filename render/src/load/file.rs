@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::charts::LFS_POINTER;
 use super::document::{self, Broken, Item};
 use crate::finding::Finding;
 use crate::limits::FILE_BYTES_MAX;
@@ -50,7 +51,7 @@ pub(super) fn read(path: &Arc<str>, file: &SourceFile) -> ReadFile {
     if file.bytes.len() > FILE_BYTES_MAX {
         return too_large(path, file.bytes.len() as u64);
     }
-    if file.bytes.starts_with(b"version https://git-lfs.github.com/spec/") {
+    if file.bytes.starts_with(LFS_POINTER) {
         let message = "the file is a Git LFS pointer, and its content is not in this repository";
         let finding = Finding::error("LfsPointer", message)
             .at(&**path, 1)

@@ -10,10 +10,11 @@
 //! ```text
 //! files ── file ── document ── kinds        one file at a time, remembered by LoadMemo
 //!   │                │
-//! catalog         gather ── index ── resolve   all files together
+//! catalog ── charts   gather ── index ── resolve   all files together
 //! ```
 
 mod catalog;
+mod charts;
 mod cross;
 mod declaration;
 mod document;

@@ -34,6 +34,7 @@ impl Head {
             line,
             value: Arc::new(value),
             original: self.original,
+            chart: None,
             digest,
         }
     }

@@ -102,6 +102,11 @@ impl Pattern {
         }
     }
 
+    /// Whether it names one file or folder.
+    pub(super) fn is_path(&self) -> bool {
+        matches!(self.form, Form::Path)
+    }
+
     pub(super) fn matches(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix(&self.literal) else {
             return false;

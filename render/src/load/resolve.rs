@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::catalog::{Catalog, Loaded, Origin, paths};
+use super::charts::Charts;
 use super::declaration::UnitDeclaration;
 use super::document::Item;
 use super::file::is_manifest;
@@ -24,6 +25,7 @@ use crate::tree::SourceEntry;
 pub(super) struct Context<'a> {
     pub(super) catalog: &'a Catalog<'a>,
     pub(super) index: &'a Index<'a>,
+    pub(super) charts: &'a Charts,
 }
 
 /// Resolves one unit's feeds. Findings that hold nothing are added to `notices`.
@@ -46,6 +48,12 @@ pub(super) fn resolve(
     for (position, feed) in subscription.feeds.iter().enumerate() {
         selecting.field = format!("spec.feeds[{position}]");
         selecting.feed(feed, declaration.selections.get(position).and_then(Option::as_ref));
+    }
+    for object in &mut selecting.objects {
+        match context.charts.complete(object, lines) {
+            Ok(complete) => *object = complete,
+            Err(finding) => selecting.errors.push(*finding),
+        }
     }
     let mut place = |finding: Finding| {
         let finding = finding.unit(&subscription.key);
@@ -262,6 +270,9 @@ impl Selecting<'_> {
     /// Takes what stands at one path; whether there was anything to deliver.
     fn selected_path(&mut self, path: &str, entry: &SourceEntry) -> bool {
         let catalog = self.context.catalog;
+        if catalog.is_of_chart(path) {
+            return false;
+        }
         if matches!(entry, SourceEntry::Submodule) {
             let message = format!("{path} is a submodule, and its content is not in this repository");
             self.error(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::catalog::Catalog;
+use super::charts::Charts;
 use super::cross;
 use super::document::Item;
 use super::gather::{Declared, gather};
@@ -26,10 +27,12 @@ pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) 
             catalog.read_hidden(selection, memo);
         }
     }
+    catalog.leave_out_charts();
+    let charts = Charts::read(&catalog, memo);
     memo.turn();
     let mut findings = std::mem::take(&mut declared.findings);
     findings.append(&mut catalog.findings);
-    let units = units(&catalog, &mut declared, &mut findings);
+    let units = units(&catalog, &charts, &mut declared, &mut findings);
     let fleet = Fleet {
         revision: tree.revision.clone(),
         spec: declared.spec,
@@ -43,12 +46,21 @@ pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) 
     (fleet, limited(findings))
 }
 
-fn units(catalog: &Catalog<'_>, declared: &mut Declared, findings: &mut Vec<Finding>) -> BTreeMap<UnitKey, Unit> {
+fn units(
+    catalog: &Catalog<'_>,
+    charts: &Charts,
+    declared: &mut Declared,
+    findings: &mut Vec<Finding>,
+) -> BTreeMap<UnitKey, Unit> {
     let feeds = declared.units.values().flat_map(|unit| &unit.subscription.feeds);
     let with_labels = feeds.into_iter().any(|feed| matches!(feed, Feed::Selector { .. }));
     let mut index = Index::new(catalog, with_labels);
     findings.append(&mut index.findings);
-    let context = Context { catalog, index: &index };
+    let context = Context {
+        catalog,
+        index: &index,
+        charts,
+    };
     let mut lines = Lines::new(catalog);
     let mut units = BTreeMap::new();
     for (key, declaration) in &declared.units {

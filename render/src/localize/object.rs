@@ -24,8 +24,11 @@ pub(super) const IDENTITY: [(&str, &str); 4] = [
 ];
 
 /// What makes a release of Helm another one.
-const CHART_IDENTITY: [(&str, &str); 2] = [
+const CHART_IDENTITY: [(&str, &str); 4] = [
     ("/spec/chart", "spec.chart"),
+    // Its files are read with the manifest, before any override.
+    ("/spec/path", "spec.path"),
+    ("/spec/releaseName", "spec.releaseName"),
     ("/spec/targetNamespace", "spec.targetNamespace"),
 ];
 
@@ -63,11 +66,18 @@ pub(super) fn localize(
         writers.note(&before, &value, place);
     }
     strip_server_fields(&mut value);
-    Ok(DescribedObject {
-        key: key_of(&value).unwrap_or_else(|| object.key.clone()),
-        content: Content::Plain {
-            object: Arc::new(value),
+    let key = key_of(&value).unwrap_or_else(|| object.key.clone());
+    let value = Arc::new(value);
+    let content = match &object.chart {
+        Some(files) => Content::Chart {
+            object: value,
+            files: Arc::clone(files),
         },
+        None => Content::Plain { object: value },
+    };
+    Ok(DescribedObject {
+        key,
+        content,
         provenance: writers.finish(),
     })
 }
@@ -135,6 +145,9 @@ fn check(before: &Value, after: &Value, is_chart: bool) -> Result<(), Problem> {
     }
     if let Some(name) = changed(&CHART_IDENTITY).filter(|_| is_chart) {
         return Err(Problem::Identity(name));
+    }
+    if is_chart && ["path", "repo"].iter().all(|field| !after["spec"][field].is_null()) {
+        return Err(Problem::TwoSources);
     }
     if is_deeper(after, DEPTH_MAX) {
         return Err(Problem::TooDeep);

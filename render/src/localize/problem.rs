@@ -40,6 +40,8 @@ pub(super) enum Problem {
     ChartNeedsHelm,
     #[error("the HelmChart's spec.values is not a mapping")]
     ValuesNotAMapping,
+    #[error("the HelmChart has spec.path, and a chart of the repository has no spec.repo")]
+    TwoSources,
     #[error("an override may not change {0}")]
     Identity(&'static str),
     #[error("spec.replicas is divided by the Subscription, and an override of it would be lost")]
@@ -66,6 +68,7 @@ impl Problem {
             | Self::NotAChart
             | Self::ChartNeedsHelm
             | Self::ValuesNotAMapping
+            | Self::TwoSources
             | Self::TooDeep
             | Self::Encrypted => "OverrideDoesNotFit",
         }

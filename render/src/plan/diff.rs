@@ -1,5 +1,7 @@
 //! What changes inside a content, object by object and field by field.
 
+mod files;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -36,7 +38,7 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldChange {
-    /// JSON pointer.
+    /// JSON pointer; of a chart's file its path, which has no leading slash.
     pub field: String,
     /// What it was; `None`: it is new. Values of Secrets are masked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,11 +77,12 @@ fn content_change(key: &ObjectKey, from: &Content, to: &Content) -> Option<Chang
     if from == to {
         return None;
     }
-    let (Content::Plain { object: from }, Content::Plain { object: to }) = (from, to) else {
+    let (Some(from_object), Some(to_object)) = (from.object(), to.object()) else {
         return Some(Change::EncryptedChanged);
     };
     let mut fields = Vec::new();
-    collect("", Some(from), Some(to), &mut fields);
+    collect("", Some(from_object), Some(to_object), &mut fields);
+    fields.extend(files::changes(from, to));
     if key.is_secret() {
         fields.iter_mut().for_each(FieldChange::mask);
     }

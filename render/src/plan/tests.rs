@@ -48,6 +48,7 @@ fn manifest(value: Value) -> Arc<ManifestObject> {
         digest: Digest::of_value(&value),
         value: Arc::new(value),
         original: None,
+        chart: None,
     })
 }
 

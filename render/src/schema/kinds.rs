@@ -500,17 +500,57 @@ fn helm_chart() -> Value {
         [("name", text("Name.")), ("namespace", text("Namespace."))],
     );
     object(
-        "Which chart, from where, and how it is installed.",
-        &["repo", "chart", "targetNamespace"],
+        "Which chart, from where, and how it is installed: path, or repo and chart.",
+        &["targetNamespace"],
         [
+            (
+                "path",
+                filled_text("The folder of a chart in this repository, from its root."),
+            ),
             (
                 "repo",
                 json!({ "type": "string", "description": "Where it comes from.", "pattern": "^(https?|oci)://" }),
             ),
             ("chart", filled_text("Its name.")),
             ("version", text("Its version; none is the newest.")),
+            (
+                "digest",
+                json!({
+                    "type": "string",
+                    "description": "SHA-256 of the chart's archive; another one is not installed.",
+                    "pattern": "^(sha256:)?[0-9a-f]{64}$",
+                }),
+            ),
             ("targetNamespace", filled_text("Where it is installed.")),
+            (
+                "releaseName",
+                json!({
+                    "type": "string",
+                    "description": "The release's name; that of the HelmChart without it.",
+                    "maxLength": 53,
+                }),
+            ),
+            (
+                "values",
+                json!({
+                    "type": "object",
+                    "description": "Values over the chart's own; overrides of type Helm come over these.",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                }),
+            ),
+            ("overrides", refused("A field of HelmRelease; values is meant.")),
             ("chartPullSecret", secret),
+            (
+                "crds",
+                choice(
+                    "The chart's crds/: left alone, made once, or made and replaced at each upgrade.",
+                    &["Skip", "Create", "CreateReplace"],
+                ),
+            ),
+            (
+                "historyMax",
+                integer("Revisions of the release that are kept; 5 by default.", 1, 100),
+            ),
             ("timeoutSeconds", integer("How long Helm may wait.", 0, INT32_MAX)),
             ("atomic", boolean("Helm's --atomic at install.")),
             ("createNamespace", boolean("Helm's --create-namespace.")),
@@ -518,8 +558,8 @@ fn helm_chart() -> Value {
             ("force", boolean("Helm's --force.")),
             ("plainHTTP", boolean("Helm's --plain-http.")),
             ("replace", boolean("Helm's --replace.")),
-            ("replaceCRDs", boolean("Replace definitions that are there.")),
-            ("skipCRDs", boolean("Helm's --skip-crds.")),
+            ("replaceCRDs", boolean("As crds: CreateReplace.")),
+            ("skipCRDs", boolean("As crds: Skip.")),
             ("upgradeAtomic", boolean("Helm's --atomic at upgrade.")),
             ("wait", boolean("Helm's --wait.")),
             ("waitForJob", boolean("Helm's --wait-for-jobs.")),

@@ -86,6 +86,7 @@ pub(super) fn contents(description: &Description, replicas: &BTreeMap<ObjectKey,
     for (object, content) in description.objects.iter().zip(&contents) {
         feeds.push(feed(&api_version(&object.key, content), &object.key));
         match content {
+            Content::Chart { object: chart, .. } => helm.push(chart_manifest(&object.key, chart, place)),
             Content::Plain { object: chart } if is_chart(&object.key) => {
                 helm.push(chart_manifest(&object.key, chart, place));
             }
@@ -121,7 +122,7 @@ pub(super) fn feed(api_version: &str, key: &ObjectKey) -> Value {
 /// The version that a content names; an encrypted document says it in plain text.
 fn api_version(key: &ObjectKey, content: &Content) -> String {
     let said = match content {
-        Content::Plain { object } => object["apiVersion"].as_str().map(str::to_owned),
+        Content::Chart { object, .. } | Content::Plain { object } => object["apiVersion"].as_str().map(str::to_owned),
         Content::Encrypted { original, .. } => yaml::read(original)
             .ok()
             .and_then(|documents| documents.first()?.value["apiVersion"].as_str().map(str::to_owned)),
@@ -136,7 +137,7 @@ fn manifest(key: &ObjectKey, content: &Content, place: Place<'_>) -> Manifest {
         Content::Plain { .. } if key.is_secret() => {
             return reference(key, content, place, "a Secret in plain text");
         }
-        Content::Plain { object } => object.to_string().into_bytes(),
+        Content::Chart { object, .. } | Content::Plain { object } => object.to_string().into_bytes(),
         // Overrides that it carries are for whoever decrypts it, and may hold values in plain text.
         Content::Encrypted { original, .. } => original.as_bytes().to_vec(),
     };

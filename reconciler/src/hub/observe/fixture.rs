@@ -151,6 +151,7 @@ impl World {
             digest: Digest::of_value(&value),
             value: Arc::new(value),
             original: None,
+            chart: None,
         };
         let mut fleet = Fleet::clone(self.state.fleet.as_ref().expect("a fleet was pushed"));
         let declared = fleet.units.get_mut(&unit("shop/web")).expect("it is declared");

@@ -8,7 +8,7 @@ use render::{Digest, layout};
 
 use super::{CommitId, StateError, StateRepository};
 use crate::hub::repository::{RepositoryError, tree_entries, verified};
-use crate::limits::PROVEN_MAX;
+use crate::limits::{PROVEN_MAX, TREE_DEPTH_MAX};
 
 impl StateRepository {
     /// The content with a digest, as it stands in a commit. Its files are checked against the digest.
@@ -39,12 +39,12 @@ impl StateRepository {
             });
         }
         let repo = self.repository.local();
-        let mut entries = Vec::new();
-        for (name, bytes) in layout::description_files(content) {
-            let oid = repo.write_blob(bytes).map_err(StateError::Write)?.detach();
-            entries.push(entry(name, EntryKind::Blob, oid));
+        let mut blobs = Vec::new();
+        for (path, bytes) in layout::description_files(content) {
+            blobs.push((path, repo.write_blob(bytes).map_err(StateError::Write)?.detach()));
         }
-        let folder = write_tree(&repo, entries)?;
+        let blobs: Vec<_> = blobs.iter().map(|(path, oid)| (path.as_str(), *oid)).collect();
+        let folder = write_folder(&repo, &blobs)?;
         if cfg!(debug_assertions) {
             self.prove(folder, promised)?;
         }
@@ -89,13 +89,42 @@ impl StateRepository {
     }
 }
 
+/// The files of a folder and of all below it, by path.
 fn files(repo: &gix::Repository, folder: ObjectId) -> Result<Vec<(String, Vec<u8>)>, RepositoryError> {
     let mut files = Vec::new();
-    for entry in tree_entries(repo, folder)? {
-        let blob = verified(repo, entry.oid, Kind::Blob)?;
-        files.push((entry.filename.to_string(), blob.detach().data));
+    // No deeper than a chart's folder can be in the source, and two levels for where it is put.
+    let mut open = vec![(folder, String::new(), TREE_DEPTH_MAX + 2)];
+    while let Some((folder, prefix, levels)) = open.pop() {
+        for entry in tree_entries(repo, folder)? {
+            let path = format!("{prefix}{}", entry.filename);
+            if !entry.mode.is_tree() {
+                let blob = verified(repo, entry.oid, Kind::Blob)?;
+                files.push((path, blob.detach().data));
+            } else if levels > 0 {
+                open.push((entry.oid, format!("{path}/"), levels - 1));
+            }
+        }
     }
     Ok(files)
+}
+
+/// Writes files by path, sorted, each once, as a folder with the folders below it.
+fn write_folder(repo: &gix::Repository, files: &[(&str, ObjectId)]) -> Result<ObjectId, StateError> {
+    let first = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
+    let mut entries = Vec::new();
+    for below in files.chunk_by(|a, b| first(a.0) == first(b.0)) {
+        let name = first(below[0].0);
+        let inside: Vec<_> = below
+            .iter()
+            .filter_map(|(path, oid)| Some((path.strip_prefix(&name)?.strip_prefix('/')?, *oid)))
+            .collect();
+        if inside.is_empty() {
+            entries.push(entry(name, EntryKind::Blob, below[0].1));
+        } else {
+            entries.push(entry(name, EntryKind::Tree, write_folder(repo, &inside)?));
+        }
+    }
+    write_tree(repo, entries)
 }
 
 pub(super) fn entry(name: impl Into<String>, kind: EntryKind, oid: ObjectId) -> Entry {

@@ -2,6 +2,7 @@
 
 mod applying;
 mod broken;
+mod charts;
 mod feeds;
 mod files;
 mod kinds;

@@ -18,6 +18,8 @@ fn any_text() -> impl Strategy<Value = String> {
         (feeds, name.clone())
             .prop_map(|(feeds, name)| subscription(feeds).replace("name: app", &format!("name: {name}"))),
         (name.clone(), name).prop_map(|(a, b)| format!("{}---\n{}", config_map(a), config_map(b))),
+        Just("apiVersion: fleet.flotilla.dev/v1alpha1\nkind: HelmChart\nmetadata: {name: x}\nspec: {path: a, targetNamespace: y}\n".to_owned()),
+        Just("apiVersion: v2\nname: x\nversion: 1.0.0\n".to_owned()),
         Just("a: {\n".to_owned()),
         Just("values: 1e3\n".to_owned()),
         Just(
@@ -31,7 +33,7 @@ type Files = std::collections::BTreeMap<String, String>;
 
 fn any_files() -> impl Strategy<Value = Files> {
     let folder = prop::sample::select(vec!["", "a/", "b/", "a/.h/"]);
-    let name = prop::sample::select(vec!["x.yaml", "y.yaml", "z.yaml"]);
+    let name = prop::sample::select(vec!["x.yaml", "y.yaml", "z.yaml", "Chart.yaml"]);
     let path = (folder, name).prop_map(|(folder, name)| format!("{folder}{name}"));
     prop::collection::btree_map(path, any_text(), 0..8)
 }

@@ -63,7 +63,7 @@ fn run(object: Value, steps: Vec<OverrideStep>, divided: bool) -> Result<Describ
 
 fn plain(object: &DescribedObject) -> &Value {
     match &object.content {
-        Content::Plain { object } => object,
+        Content::Chart { object, .. } | Content::Plain { object } => object,
         Content::Encrypted { .. } => unreachable!("the object is not encrypted"),
     }
 }

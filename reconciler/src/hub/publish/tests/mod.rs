@@ -10,6 +10,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use render::chart::ChartFiles;
 use render::describe::{Content, DescribedObject, Description};
 use render::published::{Placement, RENDER_VERSION, ReleaseRecord, Variant};
 use render::{ClusterName, Digest, ObjectKey, Published, Revision, UnitKey, UnitPlacement, VariantName};
@@ -101,8 +102,11 @@ impl FleetState {
         self.with_variant(unit, "default", text)
     }
 
-    fn with_variant(mut self, unit: &str, variant: &str, text: &str) -> Self {
-        let description = description(text);
+    fn with_variant(self, unit: &str, variant: &str, text: &str) -> Self {
+        self.with_content(unit, variant, description(text))
+    }
+
+    fn with_content(mut self, unit: &str, variant: &str, description: Description) -> Self {
         let name = VariantName::parse(variant).expect("valid");
         let units = &mut Arc::make_mut(&mut self.published).units;
         let placement = units.entry(unit_key(unit)).or_default();
@@ -154,6 +158,26 @@ fn unit_key(text: &str) -> UnitKey {
 
 fn source_revision() -> Revision {
     Revision::parse("0123456789abcdef0123456789abcdef01234567").expect("valid")
+}
+
+/// A HelmChart whose chart has these files besides Chart.yaml.
+fn chart(files: &[(&str, &str)]) -> Description {
+    let object = json!({"apiVersion": "fleet.flotilla.dev/v1alpha1", "kind": "HelmChart", "metadata": {"name": "web"},
+        "spec": {"path": "feeds/charts/web", "targetNamespace": "shop"}});
+    let files = files.iter().chain(&[("Chart.yaml", "name: web\n")]);
+    let files = files.map(|(path, text)| (Arc::from(*path), Arc::from(text.as_bytes())));
+    let content = Content::Chart {
+        files: Arc::new(ChartFiles::new(files.collect()).expect("it is a chart")),
+        object: Arc::new(object),
+    };
+    let key = ObjectKey::new("fleet.flotilla.dev/v1alpha1", "HelmChart", "", "web");
+    let provenance = Vec::new();
+    Description::new(vec![DescribedObject {
+        key,
+        content,
+        provenance,
+    }])
+    .expect("one key")
 }
 
 /// Two objects that say `text`.

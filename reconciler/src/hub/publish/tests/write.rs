@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{FleetState, State, description, open, unit_key};
+use super::{FleetState, State, chart, description, open, unit_key};
 use crate::hub::publish::{StateError, StateRef};
 
 #[test]
@@ -43,6 +43,45 @@ fn git_reads_what_is_written() {
             "units/shop/web/default"
         ]
     );
+}
+
+#[test]
+fn the_files_of_a_chart_are_written_as_a_folder_and_read_back() {
+    let state = State::new();
+    let files = [
+        ("templates/web.yaml", "a: {{ b }}\n"),
+        ("templates-2", "x"),
+        ("charts/sub/Chart.yaml", ""),
+    ];
+    let content = chart(&files);
+    let digest = content.digest;
+    let fleet = FleetState::new(7)
+        .with("shop/web", "1")
+        .with_content("shop/chart", "default", content.clone());
+    let commit = state.publish(StateRef::Released, &fleet);
+    state.fsck();
+    let folder = "units/shop/chart/default/HelmChart.fleet.flotilla.dev_web.chart";
+    for (path, text) in files {
+        let written = state.fixture.git(&["show", &format!("{commit}:{folder}/{path}")]);
+        assert_eq!(written, text.trim_end(), "{path}");
+    }
+    let read = open(&state.fixture).content(commit, &digest).expect("it is there");
+    assert_eq!(read, content);
+    // One template changes one file.
+    let changed = [("templates/web.yaml", "a: {{ c }}\n"), files[1], files[2]];
+    let next = FleetState::new(8)
+        .with("shop/web", "1")
+        .with_content("shop/chart", "default", chart(&changed));
+    let next = state.publish(StateRef::Released, &next);
+    let differing = state.fixture.git(&[
+        "diff",
+        "--name-only",
+        &commit.to_string(),
+        &next.to_string(),
+        "--",
+        "units",
+    ]);
+    assert_eq!(differing, format!("{folder}/templates/web.yaml"));
 }
 
 #[test]
