@@ -179,6 +179,10 @@ pub const OBJECTS_SILENCE: Duration = Duration::from_secs(60);
 /// Objects of a hub cluster that one condition names; the rest is counted.
 pub const OBJECTS_NAMED_MAX: usize = 3;
 
+/// How long an object may be on its way out before what holds it is named. Controllers clean up within seconds, and a
+/// load balancer or a volume within a few minutes.
+pub const FINALIZER_PATIENCE: Duration = Duration::from_secs(5 * 60);
+
 /// Units that a proposal's message names for each thing that happens to them; a reviewer of more reads the diff.
 pub const PROPOSAL_UNITS_MAX: usize = 50;
 

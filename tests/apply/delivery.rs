@@ -8,6 +8,7 @@ use flotilla_tests::{ControlPlane, Options, eventually, wait};
 use reconciler::apply::{self, ApiServer, ApplierOptions, ApplyReport, Desired, DesiredUnit};
 use reconciler::wire::{EnvelopeUnit, Held, ObjectResult, UnitReport, UnitState, list_digest};
 use render::describe::{Content, DescribedObject, Description, key_of};
+use render::model::ApplyPolicy;
 use render::{ClusterName, Digest, Revision, UnitKey};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -25,6 +26,8 @@ pub(super) struct Applier {
     task: tokio::task::JoinHandle<()>,
     lineage: char,
     sequence: u64,
+    /// How units are applied that are delivered from now on; of others nothing is said.
+    policies: BTreeMap<UnitKey, ApplyPolicy>,
 }
 
 /// A cluster of one's own, without nodes.
@@ -73,12 +76,18 @@ impl Applier {
             task,
             lineage: 'a',
             sequence: 0,
+            policies: BTreeMap::new(),
         }
     }
 
     /// Continues another lineage, from this sequence on.
     pub(super) fn change_lineage(&mut self, lineage: char, sequence: u64) {
         (self.lineage, self.sequence) = (lineage, sequence);
+    }
+
+    /// Says how a unit is applied, from the next delivery on.
+    pub(super) fn govern(&mut self, unit: &str, policy: ApplyPolicy) {
+        self.policies.insert(unit_key(unit), policy);
     }
 
     /// Says what should be, as the next delivery.
@@ -90,7 +99,13 @@ impl Applier {
     pub(super) fn deliver_with(&mut self, units: Units<'_>, missing: &[&str]) {
         self.sequence += 1;
         let contents = units.iter().map(|(unit, objects)| (unit_key(unit), described(objects)));
-        let units: BTreeMap<UnitKey, DesiredUnit> = contents.collect();
+        let mut units: BTreeMap<UnitKey, DesiredUnit> = contents.collect();
+        for (key, unit) in &mut units {
+            if let Some(policy) = self.policies.get(key) {
+                let described = Description::clone(&unit.description);
+                unit.description = Arc::new(described.under(policy.clone()));
+            }
+        }
         let mut held: BTreeMap<_, _> = units
             .iter()
             .map(|(key, unit)| (key.clone(), envelope_unit(unit.description.digest)))

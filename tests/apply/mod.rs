@@ -4,6 +4,7 @@ mod delivery;
 mod faults;
 mod first;
 mod health;
+mod keeping;
 mod one_per_cluster;
 mod ownership;
 mod removal;

@@ -5,16 +5,21 @@
 //! missing is the reason why it is kept, in words for people.
 
 use kube::core::ObjectMeta;
+use render::model::ANNOTATION_PRUNE;
 use render::{ObjectKey, UnitKey};
 
 use super::inventory::Entry;
 use super::{FIELD_MANAGER, NAMESPACE};
-
-/// Annotation that keeps an object when it leaves its unit.
-pub(super) const ANNOTATION_PRUNE: &str = "fleet.flotilla.dev/prune";
+use crate::limits::FINALIZER_PATIENCE;
 
 /// Helm's annotation of the same meaning.
 const ANNOTATION_HELM_POLICY: &str = "helm.sh/resource-policy";
+
+/// Flux's.
+const ANNOTATION_FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
+
+/// Argo CD's: a list of options, of which two say it.
+const ANNOTATION_ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 
 /// Namespaces that clusters cannot do without, and our own.
 const PROTECTED_NAMESPACES: [&str; 5] = ["default", "kube-system", "kube-public", "kube-node-lease", NAMESPACE];
@@ -52,8 +57,17 @@ pub(super) struct Proof {
     pub managed: bool,
     /// The annotation that keeps it, if it has one.
     pub kept_by: Option<&'static str>,
-    /// Whether it is being deleted already.
-    pub deleting: bool,
+    /// What is known of its deletion, if it is being deleted already.
+    pub going: Option<Going>,
+}
+
+/// An object that is being deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Going {
+    /// Since when, in seconds since 1970.
+    pub since: i64,
+    /// What has to be done before it is gone.
+    pub finalizers: Vec<String>,
 }
 
 /// What happens to an object of the inventory that the delivery lacks.
@@ -67,7 +81,14 @@ pub(super) enum Decision {
         resource_version: String,
     },
     /// It is being deleted; wait.
-    Removing,
+    Removing(Going),
+    /// It stays as nobody's: take our marks off exactly this one, and forget it.
+    Orphan {
+        /// Its UID.
+        uid: String,
+        /// Its version.
+        resource_version: String,
+    },
     /// There is nothing of ours left; forget it.
     Forget,
     /// It was intended and our field manager is on it, so it was applied, and the process ended before it
@@ -83,20 +104,6 @@ pub(super) enum Decision {
 impl Proof {
     /// Reads the proof from an object's metadata.
     pub(super) fn of(metadata: &ObjectMeta) -> Self {
-        let annotation = |name: &str, value: &str| {
-            let found = metadata
-                .annotations
-                .as_ref()
-                .and_then(|annotations| annotations.get(name));
-            found.is_some_and(|found| found == value)
-        };
-        let kept_by = if annotation(ANNOTATION_PRUNE, "disabled") {
-            Some(ANNOTATION_PRUNE)
-        } else if annotation(ANNOTATION_HELM_POLICY, "keep") {
-            Some(ANNOTATION_HELM_POLICY)
-        } else {
-            None
-        };
         Self {
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
@@ -105,8 +112,8 @@ impl Proof {
                 .iter()
                 .flatten()
                 .any(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER)),
-            kept_by,
-            deleting: metadata.deletion_timestamp.is_some(),
+            kept_by: kept_by(metadata),
+            going: Going::of(metadata),
         }
     }
 }
@@ -125,10 +132,19 @@ pub(super) fn decide(key: &ObjectKey, entry: &Entry, evidence: &Evidence<'_>, li
         return unconfirmed(proof);
     }
     if entry.uid.as_deref() != Some(proof.uid.as_str()) || proof.uid.is_empty() {
+        if entry.orphan {
+            return Decision::Forget;
+        }
         return Decision::Keep("another object has its name now: the UID is not the one that was applied".to_owned());
     }
-    if proof.deleting {
-        return Decision::Removing;
+    if let Some(going) = &proof.going {
+        return Decision::Removing(going.clone());
+    }
+    if entry.orphan {
+        return Decision::Orphan {
+            uid: proof.uid.clone(),
+            resource_version: proof.resource_version.clone(),
+        };
     }
     if let Some(annotation) = proof.kept_by {
         return Decision::Keep(format!("the annotation {annotation} keeps it"));
@@ -160,8 +176,10 @@ pub(super) fn objection(key: &ObjectKey, entry: &Entry, evidence: &Evidence<'_>)
             evidence.missing
         ));
     }
-    if is_protected(key) {
-        return Some("this namespace is never removed".to_owned());
+    if !entry.orphan
+        && let Some(reason) = protected(key)
+    {
+        return Some(reason.to_owned());
     }
     if entry.lineage != evidence.lineage {
         return Some(format!("it was applied under another lineage, {}", entry.lineage));
@@ -194,9 +212,56 @@ pub(super) fn dependant<'a>(
     others.into_iter().find(|other| needs(other))
 }
 
-/// Whether it is a namespace that is never removed.
-fn is_protected(key: &ObjectKey) -> bool {
-    key.group.is_empty() && key.kind == "Namespace" && PROTECTED_NAMESPACES.contains(&key.name.as_str())
+/// Why an object is never removed, whatever anybody proves.
+fn protected(key: &ObjectKey) -> Option<&'static str> {
+    let is_namespace = key.group.is_empty() && key.kind == "Namespace";
+    if is_namespace && PROTECTED_NAMESPACES.contains(&key.name.as_str()) {
+        return Some("this namespace is never removed");
+    }
+    // The applier's own lease, inventory and keys are here, and perhaps the applier itself.
+    (key.namespace == NAMESPACE).then_some("nothing in the namespace flotilla-system is ever removed")
+}
+
+/// The annotation that keeps an object when it leaves its unit: ours, or the word that people know from elsewhere.
+fn kept_by(metadata: &ObjectMeta) -> Option<&'static str> {
+    let annotations = metadata.annotations.as_ref()?;
+    let says = |name: &str, word: &str| {
+        let value = annotations.get(name);
+        value.is_some_and(|value| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)))
+    };
+    let words = [
+        (ANNOTATION_PRUNE, "disabled"),
+        (ANNOTATION_HELM_POLICY, "keep"),
+        (ANNOTATION_FLUX_PRUNE, "disabled"),
+        (ANNOTATION_ARGO_OPTIONS, "Prune=false"),
+        (ANNOTATION_ARGO_OPTIONS, "Delete=false"),
+    ];
+    let found = words.into_iter().find(|(name, word)| says(name, word));
+    found.map(|(name, _)| name)
+}
+
+impl Going {
+    fn of(metadata: &ObjectMeta) -> Option<Self> {
+        let since = metadata.deletion_timestamp.as_ref()?;
+        Some(Self {
+            since: since.0.as_second(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
+        })
+    }
+
+    /// What holds it, in words for people, once it takes longer than it should; `now` is in seconds since 1970.
+    pub(super) fn stuck(&self, now: i64) -> Option<String> {
+        let patience = i64::try_from(FINALIZER_PATIENCE.as_secs()).unwrap_or(i64::MAX);
+        if now.saturating_sub(self.since) < patience {
+            return None;
+        }
+        let since = render::time::rfc3339(self.since);
+        Some(match self.finalizers.as_slice() {
+            [] => format!("it is being deleted since {since}, and no finalizer of its own holds it"),
+            [one] => format!("its removal is held by finalizer {one} since {since}"),
+            several => format!("its removal is held by finalizers {} since {since}", several.join(", ")),
+        })
+    }
 }
 
 /// The words of an object that waits for others of its unit to go first.

@@ -7,10 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
 use kube::Client;
-use kube::api::{DeleteParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use render::model::ANNOTATION_UNIT;
 use render::{ObjectKey, UnitKey};
+use serde_json::json;
 use tracing::info;
 
+use super::FIELD_MANAGER;
 use super::discovery::Kinds;
 use super::inventory::Entry;
 use super::message;
@@ -28,6 +31,7 @@ enum Step {
     Forget,
     Confirm(String),
     Removing(String),
+    Stuck(String),
     Keep(String),
 }
 
@@ -41,14 +45,25 @@ impl Session {
         self.removals.clear();
         let wanted = self.wanted();
         let entries = self.inventory.iter().filter(|(key, _)| !wanted.contains(*key));
-        let mut unwanted: BTreeMap<ObjectKey, Entry> =
-            entries.map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        // What leaves a unit that stays is removed; the word for what stays is about the unit as a whole.
+        let orphan = |entry: &Entry| entry.orphan && !self.is_delivered(&entry.unit);
+        let unwanted = entries.map(|(key, entry)| {
+            let orphan = orphan(entry);
+            (
+                key.clone(),
+                Entry {
+                    orphan,
+                    ..entry.clone()
+                },
+            )
+        });
+        let mut unwanted: BTreeMap<ObjectKey, Entry> = unwanted.collect();
         while !unwanted.is_empty() && !interrupt.is_raised() {
             let wave = wave(&unwanted);
             let mut blocked = BTreeSet::new();
             for (key, entry, step) in self.steps(&wave, &unwanted, brought).await? {
                 unwanted.remove(&key);
-                if let Step::Removing(_) = step {
+                if let Step::Removing(_) | Step::Stuck(_) = step {
                     blocked.insert(entry.unit.clone());
                 }
                 self.take_step(key, entry, step);
@@ -56,6 +71,10 @@ impl Session {
             self.hold(&mut unwanted, &blocked);
         }
         Ok(())
+    }
+
+    fn is_delivered(&self, unit: &UnitKey) -> bool {
+        self.units.contains_key(unit) || self.missing.contains_key(unit)
     }
 
     /// What is applied before something that is not gone yet waits for it.
@@ -77,12 +96,15 @@ impl Session {
                 return;
             }
             Step::Confirm(uid) => {
-                let uid = Some(uid);
-                self.inventory.put(key.clone(), Entry { uid, ..entry.clone() });
+                if let Some(own) = self.inventory.get(&key).cloned() {
+                    let uid = Some(uid);
+                    self.inventory.put(key.clone(), Entry { uid, ..own });
+                }
                 // A later pass removes it, with a whole proof.
                 (ObjectState::Removing, "it is confirmed that it was applied".to_owned())
             }
             Step::Removing(message) => (ObjectState::Removing, message),
+            Step::Stuck(message) => (ObjectState::Stuck, message),
             Step::Keep(message) => (ObjectState::Kept, message),
         };
         let unit = entry.unit;
@@ -124,6 +146,9 @@ impl Session {
         }
         if let Some(reason) = prune::objection(key, entry, evidence) {
             return Some(reason);
+        }
+        if entry.orphan {
+            return None;
         }
         let others = self
             .inventory
@@ -186,7 +211,11 @@ async fn remove(
     match prune::decide(key, entry, evidence, &live) {
         Decision::Forget => Ok(Step::Forget),
         Decision::Confirm { uid } => Ok(Step::Confirm(uid)),
-        Decision::Removing => Ok(Step::Removing("it is being deleted".to_owned())),
+        Decision::Removing(going) => Ok(match going.stuck(jiff::Timestamp::now().as_second()) {
+            Some(message) => Step::Stuck(message),
+            None => Step::Removing("it is being deleted".to_owned()),
+        }),
+        Decision::Orphan { uid, resource_version } => orphan(client, kinds, key, entry, uid, resource_version).await,
         Decision::Keep(reason) => Ok(Step::Keep(reason)),
         Decision::Remove { uid, resource_version } => delete(client, kinds, key, entry, uid, resource_version).await,
     }
@@ -237,6 +266,42 @@ async fn delete(
     }
 }
 
+/// Takes our marks off an object that stays. Its fields stay as they are, and so does who set them: whoever takes it
+/// over does that by force or by name, as with any other object.
+async fn orphan(
+    client: &Client,
+    kinds: &Kinds,
+    key: &ObjectKey,
+    entry: &Entry,
+    uid: String,
+    resource_version: String,
+) -> Result<Step, RequestError> {
+    let Some(kind) = kinds.find_any(&entry.api_version, &key.kind) else {
+        return Ok(Step::Keep(kinds.absence(&entry.api_version, &key.kind)));
+    };
+    // Exactly the object that was looked at, as with a deletion.
+    let patch = json!({"metadata": {
+        "uid": uid,
+        "resourceVersion": resource_version,
+        "annotations": {ANNOTATION_UNIT: null},
+    }});
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let api = kind.api(client, &key.namespace);
+    match bounded(api.patch_metadata(&key.name, &params, &Patch::Merge(&patch))).await {
+        Ok(_) => {
+            info!(object = %key, subscription = %entry.unit, "Orphaned object.");
+            Ok(Step::Forget)
+        }
+        Err(error) if error.is_not_found() => Ok(Step::Forget),
+        Err(error) if error.code() == Some(409) => Ok(Step::Removing("it changed while it was looked at".to_owned())),
+        Err(error) if error.is_general() => Err(error),
+        Err(error) => Ok(Step::Removing(message::shorten(&error.line()))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,6 +315,7 @@ mod tests {
             resource_version: None,
             lineage: String::new(),
             sequence: 0,
+            orphan: false,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use render::describe::Content;
-use render::model::DriftMode;
+use render::model::{DeletionPolicy, DriftMode};
 use render::{Digest, ObjectKey, UnitKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -95,6 +95,8 @@ pub(super) struct Unit {
     pub(super) replicas: BTreeMap<ObjectKey, u64>,
     /// What is done about fields that somebody else changed.
     pub(super) drift: DriftMode,
+    /// Whether its objects stay when it leaves.
+    pub(super) orphan: bool,
     /// As described, with replicas put in.
     pub(super) objects: Vec<Content>,
     pub(super) slots: Vec<Slot>,
@@ -254,6 +256,7 @@ impl Unit {
             digest: unit.description.digest,
             replicas: unit.replicas.clone(),
             drift: unit.drift,
+            orphan: unit.description.apply.deletion == DeletionPolicy::Orphan,
             objects,
             slots,
             unfit,

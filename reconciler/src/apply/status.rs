@@ -26,7 +26,7 @@ pub struct ApplyReport {
 pub(super) struct Removal {
     /// The unit it came with.
     pub unit: UnitKey,
-    /// Removing or Kept.
+    /// Removing, Stuck or Kept.
     pub state: ObjectState,
     /// Why it is not gone yet.
     pub message: String,
@@ -105,6 +105,7 @@ impl Session {
         let objects: Vec<_> = unit.slots.iter().map(|slot| self.result(slot)).chain(unfit).collect();
         let mut counts = counts(&objects);
         counts.removing = removing(&removals);
+        counts.stuck = stuck(&removals);
         UnitReport {
             digest: Some(unit.digest),
             state: state(&objects),
@@ -143,7 +144,7 @@ impl Session {
             object: key.clone(),
             state: removal.state,
             health: match removal.state {
-                ObjectState::Removing => Health::Terminating,
+                ObjectState::Removing | ObjectState::Stuck => Health::Terminating,
                 _ => health.unwrap_or(Health::Unknown),
             },
             message: message::shorten(&removal.message),
@@ -160,6 +161,7 @@ fn removed_report(results: Vec<ObjectResult>) -> UnitReport {
         counts: Counts {
             objects: results.len(),
             removing: removing(&results),
+            stuck: stuck(&results),
             ..Counts::default()
         },
         worst: worst(results),
@@ -167,10 +169,16 @@ fn removed_report(results: Vec<ObjectResult>) -> UnitReport {
     }
 }
 
+/// What is on its way out, whatever holds it.
 fn removing(results: &[ObjectResult]) -> usize {
+    let is_going = |state| matches!(state, ObjectState::Removing | ObjectState::Stuck);
+    results.iter().filter(|result| is_going(result.state)).count()
+}
+
+fn stuck(results: &[ObjectResult]) -> usize {
     results
         .iter()
-        .filter(|result| result.state == ObjectState::Removing)
+        .filter(|result| result.state == ObjectState::Stuck)
         .count()
 }
 
@@ -182,6 +190,7 @@ fn counts(objects: &[ObjectResult]) -> Counts {
         failed: count(|object| is_failure(object.state)),
         current: count(|object| object.state == ObjectState::Applied && object.health == Health::Current),
         removing: 0,
+        stuck: 0,
         waiting: count(|object| matches!(object.state, ObjectState::Waiting | ObjectState::Blocked)),
         drifted: 0,
         suspended: count(|object| object.state == ObjectState::Suspended),
@@ -218,6 +227,7 @@ fn worst(objects: impl IntoIterator<Item = ObjectResult>) -> Vec<ObjectResult> {
         ObjectState::Blocked => 4,
         ObjectState::Waiting => 5,
         ObjectState::Suspended => 6,
+        ObjectState::Stuck => 4,
         ObjectState::Kept => 7,
         ObjectState::Removing => 8,
         ObjectState::Applied => 9,

@@ -231,6 +231,7 @@ mod tests {
             resource_version: Some("7".to_owned()),
             lineage: "aaaa".to_owned(),
             sequence: 1,
+            orphan: false,
         }
     }
 

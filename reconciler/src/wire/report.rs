@@ -163,6 +163,9 @@ pub struct Counts {
     pub current: usize,
     /// Waiting to be removed.
     pub removing: usize,
+    /// Those of them that something has held for longer than it should take.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stuck: usize,
     /// Waiting for something else to be there first.
     pub waiting: usize,
     /// With fields that somebody else changed and that were left so.
@@ -207,4 +210,10 @@ pub enum ObjectState {
     Kept,
     /// Being removed.
     Removing,
+    /// Being removed for longer than it should take; what holds it, such as a finalizer, is named.
+    Stuck,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }

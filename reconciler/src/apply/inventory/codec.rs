@@ -48,6 +48,12 @@ struct EntryForm {
     resource_version: Option<String>,
     lineage: String,
     sequence: u64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    orphan: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// A shard's text.
@@ -71,6 +77,7 @@ fn entry_form(entry: &Entry) -> EntryForm {
         resource_version: entry.resource_version.clone(),
         lineage: entry.lineage.clone(),
         sequence: entry.sequence,
+        orphan: entry.orphan,
     }
 }
 
@@ -92,6 +99,7 @@ pub(super) fn decode(text: Option<&str>) -> Result<Vec<(ObjectKey, Entry)>, Code
             resource_version: form.resource_version,
             lineage: form.lineage,
             sequence: form.sequence,
+            orphan: form.orphan,
         };
         objects.into_iter().map(move |(key, form)| (key, entry(form)))
     });
@@ -111,7 +119,21 @@ mod tests {
             resource_version: uid.map(|_| "7".to_owned()),
             lineage: "aaaa".to_owned(),
             sequence: 3,
+            orphan: false,
         }
+    }
+
+    #[test]
+    fn what_stays_as_nobodys_is_remembered_and_everything_else_is_written_as_ever() {
+        let key = ObjectKey::new("v1", "ConfigMap", "shop", "a");
+        let plain = encode([(&key, &entry(Some("uid-1")))]);
+        assert!(!plain.contains("orphan"), "an upgrade writes no shard anew: {plain}");
+        let orphan = Entry {
+            orphan: true,
+            ..entry(Some("uid-1"))
+        };
+        let read = decode(Some(&encode([(&key, &orphan)]))).expect("it is what was written");
+        assert_eq!(read, [(key, orphan)]);
     }
 
     #[test]

@@ -28,4 +28,6 @@ pub(super) struct Entry {
     pub lineage: String,
     /// Sequence of the delivery that brought it.
     pub sequence: u64,
+    /// Whether it stays in the cluster, as nobody's, when its unit leaves: what the unit said while it was here.
+    pub orphan: bool,
 }

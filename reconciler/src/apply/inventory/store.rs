@@ -252,6 +252,7 @@ mod tests {
             resource_version: None,
             lineage: "aaaa".to_owned(),
             sequence: 3,
+            orphan: false,
         }
     }
 

@@ -44,6 +44,7 @@ impl Session {
             self.discover().await?;
         }
         self.verify(&brought).await?;
+        self.remember_orphans();
         if interrupt.is_raised() {
             return Ok(PassEnd::Interrupted);
         }
@@ -75,7 +76,7 @@ impl Session {
         let removing = self
             .removals
             .values()
-            .any(|removal| removal.state == ObjectState::Removing);
+            .any(|removal| matches!(removal.state, ObjectState::Removing | ObjectState::Stuck));
         if interrupt.is_raised() {
             PassEnd::Interrupted
         } else if applied && !removing {
@@ -98,7 +99,7 @@ impl Session {
         for (unit_key, unit) in &self.units {
             for (slot, place) in unit.slots.iter().filter_map(|slot| Some((slot, slot.place.as_ref()?))) {
                 if slot.needs_sending() && self.inventory.get(&place.key).is_none() {
-                    intents.push((place.key.clone(), intent(unit_key, slot)));
+                    intents.push((place.key.clone(), intent(unit_key, unit.orphan, slot)));
                 }
             }
         }
@@ -114,6 +115,30 @@ impl Session {
             .map_err(SessionError::Inventory)
     }
 
+    /// Notes for each object whether it is to stay when its unit leaves: when that is asked, the unit is gone.
+    fn remember_orphans(&mut self) {
+        let mut changed = Vec::new();
+        for (unit_key, unit) in &self.units {
+            for place in unit.slots.iter().filter_map(|slot| slot.place.as_ref()) {
+                let entry = self.inventory.get(&place.key);
+                let differs = |entry: &&Entry| entry.unit == *unit_key && entry.orphan != unit.orphan;
+                if let Some(entry) = entry.filter(differs) {
+                    let orphan = unit.orphan;
+                    changed.push((
+                        place.key.clone(),
+                        Entry {
+                            orphan,
+                            ..entry.clone()
+                        },
+                    ));
+                }
+            }
+        }
+        for (key, entry) in changed {
+            self.inventory.put(key, entry);
+        }
+    }
+
     /// Drops what is known of objects that nobody wants or remembers.
     fn forget(&mut self) {
         let inventory = &self.inventory;
@@ -123,7 +148,7 @@ impl Session {
     }
 }
 
-fn intent(unit: &UnitKey, slot: &Slot) -> Entry {
+fn intent(unit: &UnitKey, orphan: bool, slot: &Slot) -> Entry {
     Entry {
         unit: unit.clone(),
         api_version: slot.identity.api_version.clone(),
@@ -132,5 +157,6 @@ fn intent(unit: &UnitKey, slot: &Slot) -> Entry {
         resource_version: None,
         lineage: String::new(),
         sequence: 0,
+        orphan,
     }
 }

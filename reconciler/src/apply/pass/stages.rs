@@ -176,6 +176,7 @@ impl Session {
             resource_version: seen.resource_version,
             lineage: brought.lineage().to_owned(),
             sequence: brought.sequence(),
+            orphan: self.units.get(&job.unit).is_some_and(|unit| unit.orphan),
         };
         // An apply that changed nothing is no reason to write the inventory.
         match self.inventory.get(key) {
@@ -203,4 +204,5 @@ fn is_same_apart_from_version(before: &Entry, after: &Entry) -> bool {
         && before.uid == after.uid
         && before.applied == after.applied
         && before.lineage == after.lineage
+        && before.orphan == after.orphan
 }

@@ -21,6 +21,7 @@ fn entry() -> Entry {
         resource_version: None,
         lineage: "aaaa".to_owned(),
         sequence: 7,
+        orphan: false,
     }
 }
 
@@ -30,7 +31,14 @@ fn proof() -> Proof {
         resource_version: "41".to_owned(),
         managed: true,
         kept_by: None,
-        deleting: false,
+        going: None,
+    }
+}
+
+fn going() -> Going {
+    Going {
+        since: 1_000,
+        finalizers: vec!["example.org/held".to_owned()],
     }
 }
 
@@ -134,10 +142,13 @@ fn every_combination_with_a_missing_part_keeps_the_object() {
 fn an_object_that_is_gone_or_going_is_not_deleted_again() {
     assert_eq!(decide(&key(), &entry(), &EVIDENCE, &Live::Gone), Decision::Forget);
     let deleting = Live::Present(Proof {
-        deleting: true,
+        going: Some(going()),
         ..proof()
     });
-    assert_eq!(decide(&key(), &entry(), &EVIDENCE, &deleting), Decision::Removing);
+    assert_eq!(
+        decide(&key(), &entry(), &EVIDENCE, &deleting),
+        Decision::Removing(going())
+    );
 }
 
 #[test]
@@ -195,11 +206,12 @@ fn the_proof_is_read_from_metadata() {
         annotations: Some([(ANNOTATION_HELM_POLICY.to_owned(), "keep".to_owned())].into()),
         managed_fields: Some(vec![managed("kubectl"), managed(FIELD_MANAGER)]),
         deletion_timestamp: Some(Time(jiff::Timestamp::UNIX_EPOCH)),
+        finalizers: Some(vec!["example.org/held".to_owned()]),
         ..ObjectMeta::default()
     };
     let expected = Proof {
         kept_by: Some(ANNOTATION_HELM_POLICY),
-        deleting: true,
+        going: Some(Going { since: 0, ..going() }),
         ..proof()
     };
     assert_eq!(Proof::of(&metadata), expected);
@@ -208,4 +220,114 @@ fn the_proof_is_read_from_metadata() {
         ..ObjectMeta::default()
     };
     assert!(!Proof::of(&foreign).managed);
+}
+
+fn annotated(pairs: &[(&str, &str)]) -> Proof {
+    let annotations = pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Proof::of(&ObjectMeta {
+        annotations: Some(annotations.collect()),
+        ..ObjectMeta::default()
+    })
+}
+
+#[test]
+fn the_words_that_people_type_keep_an_object() {
+    for (name, value) in [
+        (ANNOTATION_PRUNE, "disabled"),
+        (ANNOTATION_HELM_POLICY, "keep"),
+        ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
+        ("kustomize.toolkit.fluxcd.io/prune", "Disabled"),
+        ("argocd.argoproj.io/sync-options", "Prune=false"),
+        ("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false"),
+        ("argocd.argoproj.io/sync-options", "Delete=false"),
+    ] {
+        assert_eq!(annotated(&[(name, value)]).kept_by, Some(name), "{name}: {value}");
+    }
+    for (name, value) in [
+        (ANNOTATION_PRUNE, "enabled"),
+        (ANNOTATION_HELM_POLICY, "delete"),
+        ("argocd.argoproj.io/sync-options", "Prune=true"),
+        ("argocd.argoproj.io/sync-options", "PruneLast=true"),
+        ("kustomize.toolkit.fluxcd.io/reconcile", "disabled"),
+    ] {
+        assert_eq!(annotated(&[(name, value)]).kept_by, None, "{name}: {value}");
+    }
+}
+
+#[test]
+fn nothing_in_the_namespace_of_the_applier_is_ever_removed() {
+    let own = ObjectKey::new("v1", "Secret", NAMESPACE, "sops-age");
+    let decision = decide(&own, &entry(), &EVIDENCE, &Live::Present(proof()));
+    assert!(matches!(decision, Decision::Keep(_)), "{decision:?}");
+    let other = ObjectKey::new("v1", "Secret", "kube-system", "ours");
+    let decision = decide(&other, &entry(), &EVIDENCE, &Live::Present(proof()));
+    assert!(
+        matches!(decision, Decision::Remove { .. }),
+        "what we put beside others goes again: {decision:?}"
+    );
+}
+
+#[test]
+fn what_stays_as_nobodys_loses_its_marks_and_is_never_deleted() {
+    let orphan = Entry {
+        orphan: true,
+        ..entry()
+    };
+    let decide = |live| decide(&key(), &orphan, &EVIDENCE, &live);
+    let expected = Decision::Orphan {
+        uid: "uid-1".to_owned(),
+        resource_version: "41".to_owned(),
+    };
+    assert_eq!(decide(Live::Present(proof())), expected);
+    let unmanaged = Proof {
+        managed: false,
+        ..proof()
+    };
+    assert_eq!(
+        decide(Live::Present(unmanaged)),
+        expected,
+        "its marks may be there all the same"
+    );
+    let other = Proof {
+        uid: "uid-2".to_owned(),
+        ..proof()
+    };
+    assert_eq!(
+        decide(Live::Present(other)),
+        Decision::Forget,
+        "another object has no marks of ours"
+    );
+    assert_eq!(decide(Live::Gone), Decision::Forget);
+    for bits in 0_u32..1 << 3 {
+        let lacks = |bit: u32| bits & (1 << bit) != 0;
+        let evidence = Evidence {
+            missing: usize::from(lacks(0)),
+            lineage: if lacks(1) { "bbbb" } else { "aaaa" },
+            sequence: if lacks(2) { 7 } else { 8 },
+        };
+        let decision = super::decide(&key(), &orphan, &evidence, &Live::Present(proof()));
+        assert!(!matches!(decision, Decision::Remove { .. }), "{decision:?}");
+    }
+}
+
+#[test]
+fn a_removal_that_a_finalizer_holds_has_a_name_after_a_while() {
+    let patience = i64::try_from(FINALIZER_PATIENCE.as_secs()).expect("some minutes");
+    assert_eq!(going().stuck(1_000 + patience - 1), None);
+    let said = going().stuck(1_000 + patience).expect("it takes too long");
+    assert_eq!(
+        said,
+        "its removal is held by finalizer example.org/held since 1970-01-01T00:16:40Z"
+    );
+    let nobody = Going {
+        finalizers: Vec::new(),
+        ..going()
+    };
+    let said = nobody.stuck(1_000 + patience).expect("it takes too long");
+    assert_eq!(
+        said,
+        "it is being deleted since 1970-01-01T00:16:40Z, and no finalizer of its own holds it"
+    );
 }

@@ -162,6 +162,14 @@ pub(super) fn not_reported(kind: &'static str, connected: bool, report: Option<&
 pub(super) fn removing(kind: &'static str, report: &UnitReport) -> Condition {
     let kept = report.worst.iter().find(|result| result.state == ObjectState::Kept);
     let (going, left) = (report.counts.removing, report.counts.objects);
+    if let Some(stuck) = report.worst.iter().find(|result| result.state == ObjectState::Stuck) {
+        let (object, why) = (object(stuck), &stuck.message);
+        let message = format!(
+            "{} of {left} objects do not go, such as {object}: {why}",
+            report.counts.stuck.max(1)
+        );
+        return Condition::no(kind, "RemovalStuck", message);
+    }
     match kept {
         // What stays is nobody's work any more: it is said, and nothing waits for it.
         Some(kept) if going == 0 => {
