@@ -6,7 +6,7 @@
 //! `fleet` is about many clusters, in memory, `contract` holds the in-memory API server against a real one,
 //! `mistakes` is what people get wrong, with the message that each gets,
 //! `kubectl` judges what the hub serves, `looking` the commands that only look, `template` is the repository
-//! that `flotilla init` writes,
+//! that `flotilla init` writes, `sops` opens what the real `sops` wrote,
 //! `examples` and `vectors` are Clusternet's, beside what we make of them.
 #![expect(clippy::panic, reason = "tests: a rule or a promise that is broken ends the test")]
 #![allow(clippy::unwrap_used, reason = "tests: a value that is not there is a failure")]
@@ -27,6 +27,7 @@ mod mistakes;
 mod nasty;
 mod real;
 mod secrets;
+mod sops;
 mod template;
 mod upgrade;
 mod vectors;

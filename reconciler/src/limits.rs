@@ -289,3 +289,12 @@ pub const COPY_DEPTH_MAX: usize = 12;
 
 /// Characters of the words of a Git server in a message.
 pub const GIT_WORDS_CHARS_MAX: usize = 300;
+
+/// Age identities tried for a document: a rotation has two, and a team's Secret a few.
+pub const AGE_IDENTITIES_MAX: usize = 64;
+
+/// Bytes of a file of age identities: one line each, with comments.
+pub const AGE_KEY_FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Bytes that the compiled rule of a SOPS document may take; `^(data|stringData)$` takes a few hundred.
+pub const SOPS_RULE_BYTES_MAX: usize = 1 << 20;

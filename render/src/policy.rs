@@ -13,6 +13,7 @@ use crate::finding::{Finding, Severity};
 use crate::fleet::{Base, ManifestObject};
 use crate::model::PlaintextSecrets;
 use crate::name::ObjectKey;
+use crate::yaml;
 
 /// One finding per Secret with values in plain text: of the Base, which are in the repository whatever an
 /// override makes of them, and of the Description, where an override put them in. The place is the
@@ -55,20 +56,31 @@ pub fn check_base(base: &Base, policy: PlaintextSecrets) -> Vec<Finding> {
         .collect()
 }
 
-/// A Warning per encrypted document: it travels as it is, and no agent of this version can apply it.
+/// A Warning per encrypted document that no applier can decrypt, since none of its recipients is an age key.
 pub fn check_encrypted(base: &Base) -> Vec<Finding> {
-    let encrypted = base.objects.iter().filter(|object| object.is_encrypted());
-    encrypted
+    let sealed = base.objects.iter().filter(|object| {
+        let original = object.original.as_deref();
+        original.is_some_and(|original| !has_age_recipient(original))
+    });
+    sealed
         .map(|object| {
             let message = format!(
-                "{} {} is encrypted: it is carried to its clusters, but this version does not decrypt it, and it is not applied",
+                "{} {} is encrypted for no age key: no cluster can decrypt it, and nothing of its unit is applied",
                 object.key.kind, object.key.name
             );
             Finding::warning("EncryptedDocument", message)
                 .at(object.file.as_ref(), object.line)
-                .hint("make the object in the cluster by other means, such as an external secrets operator")
+                .hint("add an age recipient with sops rotate --in-place --add-age RECIPIENT FILE")
         })
         .collect()
+}
+
+fn has_age_recipient(original: &str) -> bool {
+    let Ok(tree) = yaml::read_tree(original) else {
+        return false;
+    };
+    let recipients = tree.get("sops").and_then(|section| section.get("age"));
+    matches!(recipients, Some(yaml::Node::Sequence(recipients)) if !recipients.is_empty())
 }
 
 /// Whether a carried step may put values in: a JSON patch names its fields, a merge patch has them as keys.
@@ -111,7 +123,7 @@ fn finding(key: &ObjectKey, policy: PlaintextSecrets) -> Finding {
     };
     let message = format!("the values of Secret {namespace}{} stand in plain text", key.name);
     Finding::new(severity, "PlaintextSecret", message)
-        .hint("make the Secret in the cluster by other means, such as an external secrets operator, or allow it with spec.plaintextSecrets: warn in fleet.yaml")
+        .hint("encrypt it with sops and an age key (docs/secrets.md), make it in the cluster by other means, or allow it with spec.plaintextSecrets: warn in fleet.yaml")
 }
 
 #[cfg(test)]
@@ -179,16 +191,25 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_secret_is_none_and_is_said_not_to_be_applied() {
-        let object = encrypted(secret(json!({"data": {"password": "ENC[AES256_GCM]"}})), "text");
-        let base = Base::new(vec![Arc::new(object)]);
+    fn an_encrypted_secret_is_none_and_is_warned_of_where_no_age_key_opens_it() {
+        let sealed = |text: &str| {
+            let object = encrypted(secret(json!({"data": {"password": "ENC[AES256_GCM]"}})), text);
+            Base::new(vec![Arc::new(object)])
+        };
+        let base = sealed("{sops: {age: [{recipient: age1x, enc: y}]}}");
         assert_eq!(found(&base, PlaintextSecrets::Refuse), []);
-        let warning = check_encrypted(&base).remove(0);
-        assert_eq!(
-            (warning.severity, warning.file.as_str()),
-            (Severity::Warning, "object.yaml")
-        );
-        assert!(warning.message.starts_with("Secret db is encrypted: "), "{warning}");
+        assert_eq!(check_encrypted(&base), []);
+        for text in ["{sops: {pgp: [{fp: x}]}}", "{sops: {age: []}}", "{sops: {}}"] {
+            let warning = check_encrypted(&sealed(text)).remove(0);
+            assert_eq!(
+                (warning.severity, warning.file.as_str()),
+                (Severity::Warning, "object.yaml")
+            );
+            assert!(
+                warning.message.starts_with("Secret db is encrypted for no age key: "),
+                "{warning}"
+            );
+        }
         assert_eq!(check_encrypted(&self::base([secret(json!({}))])), []);
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use flotilla_tests::{ControlPlane, Options, eventually, wait};
 use reconciler::apply::{self, ApiServer, ApplierOptions, ApplyReport, Desired, DesiredUnit};
 use reconciler::wire::{EnvelopeUnit, Held, ObjectResult, UnitReport, UnitState, list_digest};
-use render::describe::{Content, DescribedObject, Description, key_of};
+use render::describe::{CarriedStep, Content, DescribedObject, Description, key_of};
 use render::model::ApplyPolicy;
 use render::{ClusterName, Digest, Revision, UnitKey};
 use serde_json::{Value, json};
@@ -206,17 +206,46 @@ fn envelope_unit(digest: Digest) -> EnvelopeUnit {
     }
 }
 
-fn described(objects: &[Value]) -> DesiredUnit {
-    let mut objects: Vec<_> = objects
-        .iter()
-        .map(|object| DescribedObject {
+/// Stands for an encrypted document among a unit's objects: its text, and a MergePatch to apply once it is decrypted.
+pub(super) fn sealed(document: &str, patch: &Value) -> Value {
+    json!({"sealed": document, "patch": patch})
+}
+
+fn content(object: &Value) -> DescribedObject {
+    let Some(original) = object["sealed"].as_str() else {
+        return DescribedObject {
             key: key_of(object).expect("the object has a name"),
             content: Content::Plain {
                 object: Arc::new(object.clone()),
             },
             provenance: Vec::new(),
-        })
-        .collect();
+        };
+    };
+    let open = render::yaml::read(original).expect("it is YAML").remove(0).value;
+    let key = key_of(&open).expect("its name is not encrypted");
+    let step = CarriedStep {
+        step_type: "MergePatch".to_owned(),
+        value: object["patch"].clone(),
+        field_path: None,
+        field_format: None,
+    };
+    DescribedObject {
+        key: key.clone(),
+        content: Content::Encrypted {
+            key,
+            original: original.into(),
+            overrides: if object["patch"].is_null() {
+                Vec::new()
+            } else {
+                vec![step]
+            },
+        },
+        provenance: Vec::new(),
+    }
+}
+
+fn described(objects: &[Value]) -> DesiredUnit {
+    let mut objects: Vec<_> = objects.iter().map(content).collect();
     objects.sort_by(|a, b| a.key.cmp(&b.key));
     let digest = Digest::of_value(&objects.iter().map(|object| json!(object.content)).collect());
     let description = Arc::new(Description {

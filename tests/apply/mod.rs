@@ -8,3 +8,4 @@ mod keeping;
 mod one_per_cluster;
 mod ownership;
 mod removal;
+mod sealed;

@@ -6,7 +6,11 @@ use super::sources;
 use super::workspace::{list, members, metadata, text};
 
 /// Packages we name that are in the graph in two versions, and who brings the other one.
-const TWICE: [(&str, &str); 1] = [("base64", "0.22 by k8s-openapi, 0.23 by kube-client")];
+const TWICE: [(&str, &str); 3] = [
+    ("base64", "0.22 by k8s-openapi, 0.23 by kube-client"),
+    ("sha2", "0.10 by age, 0.11 by rust-embed while age is built"),
+    ("thiserror", "2 by kube, 1 by i18n-embed of age"),
+];
 
 /// The lines of a manifest's tables whose name ends so: (table, line).
 fn lines<'a>(manifest: &'a str, ending: &str) -> Vec<(&'a str, &'a str)> {

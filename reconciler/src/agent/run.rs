@@ -28,6 +28,8 @@ pub struct AgentOptions {
     pub key: Arc<SecretKey>,
     /// Folder of the journal.
     pub journal: PathBuf,
+    /// A file of age identities, beside those in the cluster.
+    pub age_key_file: Option<PathBuf>,
     /// Client of the cluster's API server.
     pub client: kube::Client,
     /// The API server's address, for the hub's reads.
@@ -59,7 +61,10 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         Ok(read) => read.map_err(AgentError::Journal)?,
         Err(join) => std::panic::resume_unwind(join.into_panic()),
     };
-    let applier = ApplierOptions::new(options.cluster.clone(), journal.holder().to_owned());
+    let applier = ApplierOptions {
+        age_key_file: options.age_key_file,
+        ..ApplierOptions::new(options.cluster.clone(), journal.holder().to_owned())
+    };
     let held = intake.held().map(|held| held.sequence);
     tracing::info!(cluster = %options.cluster, sequence = held, "Read journal.");
     let holdings = Arc::new(Holdings::new(intake, journal, options.hub_keys.clone()));

@@ -1,5 +1,6 @@
 //! The loop: wait for the lease, then keep the cluster as the newest desired state says.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,9 @@ pub struct ApplierOptions {
     /// How long unchanged objects rest before they are compared again. Shorter finds changes by hand
     /// sooner and costs a list request per kind and namespace each time.
     pub resync: Duration,
+    /// A file of age identities, beside those of the cluster's Secret; read whenever a document is to be decrypted, so
+    /// that a key may come and go.
+    pub age_key_file: Option<PathBuf>,
 }
 
 /// The applier as a whole ended without being told to.
@@ -52,6 +56,7 @@ impl ApplierOptions {
             holder,
             namespace: NAMESPACE.to_owned(),
             resync: RESYNC,
+            age_key_file: None,
         }
     }
 }

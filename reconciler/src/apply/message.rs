@@ -18,6 +18,22 @@ pub(super) fn about(key: &ObjectKey, sent: &Value, words: &str) -> String {
     }
 }
 
+/// A message about an object that was encrypted: whatever its kind, none of its values stays, but for who it is.
+pub(super) fn without_values(words: &str, object: &Value) -> String {
+    let mut values = Vec::new();
+    for (field, value) in object.as_object().into_iter().flatten() {
+        if !matches!(field.as_str(), "apiVersion" | "kind" | "metadata") {
+            collect(value, &mut values);
+        }
+    }
+    for (field, value) in object["metadata"].as_object().into_iter().flatten() {
+        if !matches!(field.as_str(), "name" | "namespace") {
+            collect(value, &mut values);
+        }
+    }
+    shorten(&masked(words, values))
+}
+
 /// At most as many characters as a report takes, in one line.
 pub(super) fn shorten(words: &str) -> String {
     let mut words = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -46,6 +62,10 @@ fn mask(words: &str, secret: &Value) -> String {
     for section in ["data", "stringData"] {
         collect(&secret[section], &mut values);
     }
+    masked(words, values)
+}
+
+fn masked(words: &str, mut values: Vec<String>) -> String {
     // Longer ones first, so that no rest of a value stays behind a shorter one.
     values.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
     let mut masked = without_quoted(words);
@@ -158,6 +178,14 @@ mod tests {
         check("bare MARK-7f3 and hunter2 and aHVudGVyMg== and 7 .");
         check("a map: {a: {b: MARK-other}} and {unclosed MARK-other");
         check("`MARK-other`");
+    }
+
+    #[test]
+    fn no_value_of_what_was_encrypted_is_left_whatever_its_kind() {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "labels": {"a": "MARK-1"}},
+            "data": {"conf": "MARK-2"}, "spec": {"pin": 4711}});
+        let said = without_values("web: MARK-1 and MARK-2 and 4711 are wrong in ConfigMap", &object);
+        assert_eq!(said, "web: *** and *** and *** are wrong in ConfigMap");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! In: a [`Desired`] state, the newest of which counts. Out: API requests, and an [`ApplyReport`].
 //! One runs per cluster, at its agent or at the hub. Reading order: [`run`] (`applier`, the loop) →
 //! `lease` (one per cluster) → `session` (what it knows while it holds the lease) → `pass` (one walk
-//! through `order`'s stages: `verify` what is there, send what differs) → `removal` (by the proof of
+//! through `order`'s stages: `verify` what is there, `decrypt` with `sops` what is encrypted, send what differs) → `removal` (by the proof of
 //! `prune` and `inventory`) → `watch`, `look` and `health` → `status` (the report).
 //!
 //! Journals, tunnels and envelopes are deliberately not here: whoever runs an applier hands it a
@@ -12,11 +12,13 @@
 mod applier;
 mod backoff;
 mod client;
+mod decrypt;
 mod discovery;
 #[cfg(feature = "hub")]
 mod dry_run;
 mod health;
 mod inventory;
+mod keyring;
 mod lease;
 mod look;
 mod message;
@@ -28,6 +30,7 @@ mod removal;
 mod request;
 mod send;
 mod session;
+pub mod sops;
 mod status;
 mod verify;
 mod watch;

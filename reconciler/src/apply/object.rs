@@ -1,9 +1,11 @@
 //! One object of a delivery: who it is, and what is sent to the API server for it.
 
-use render::describe::{Content, is_chart};
+use std::borrow::Cow;
+
+use render::describe::{CarriedStep, Content, is_chart};
 use render::model::ANNOTATION_UNIT;
-use render::{Digest, ObjectKey, UnitKey};
-use serde_json::{Map, Value};
+use render::{Digest, ObjectKey, UnitKey, yaml};
+use serde_json::{Map, Value, json};
 
 use super::order::{self, Stage};
 use crate::wire::ObjectState;
@@ -35,15 +37,9 @@ pub(super) struct Unfit {
 
 /// Reads who an object is.
 pub(super) fn identify(content: &Content) -> Result<Identity, Box<Unfit>> {
-    let object = match content {
-        Content::Chart { object, .. } | Content::Plain { object } => object,
-        Content::Encrypted { key, .. } => {
-            return Err(Box::new(Unfit {
-                key: key.clone(),
-                state: ObjectState::Unsupported,
-                message: "this version does not decrypt documents".to_owned(),
-            }));
-        }
+    let (object, promised) = match content {
+        Content::Chart { object, .. } | Content::Plain { object } => (Cow::Borrowed(object.as_ref()), None),
+        Content::Encrypted { key, original, .. } => (Cow::Owned(readable(original)), Some(key)),
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let api_version = text(&object["apiVersion"]);
@@ -61,6 +57,13 @@ pub(super) fn identify(content: &Content) -> Result<Identity, Box<Unfit>> {
             message: message.to_owned(),
         })
     };
+    if let Some(promised) = promised.filter(|promised| **promised != key) {
+        return Err(Box::new(Unfit {
+            key: promised.clone(),
+            state: ObjectState::Failed,
+            message: "the encrypted document names another object".to_owned(),
+        }));
+    }
     if api_version.is_empty() || key.kind.is_empty() {
         return Err(unfit(ObjectState::Failed, "it has no apiVersion or no kind"));
     }
@@ -78,6 +81,15 @@ pub(super) fn identify(content: &Content) -> Result<Identity, Box<Unfit>> {
         key,
         api_version,
     })
+}
+
+/// What anybody can read of an encrypted document; nothing where it cannot be read at all.
+fn readable(original: &str) -> Value {
+    let documents = yaml::read(original).unwrap_or_default();
+    documents
+        .into_iter()
+        .next()
+        .map_or(Value::Null, |document| document.value)
 }
 
 /// What is sent for an object: as delivered, with its namespace and the annotation of its unit.
@@ -105,11 +117,16 @@ pub(super) fn digest(sent: &Value) -> String {
     Digest::of_value(sent).short(32)
 }
 
+/// The same for an encrypted document: of what it stands for in Git, since a digest of a short password tells it to
+/// whoever tries a few million.
+pub(super) fn sealed_digest(original: &str, overrides: &[CarriedStep], unit: &UnitKey, namespace: &str) -> String {
+    let sealed = json!({"original": original, "overrides": overrides, "unit": unit, "namespace": namespace});
+    Digest::of_value(&sealed).short(32)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use serde_json::json;
 
     use super::*;
 
@@ -129,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_and_encrypted_documents_are_never_sent() {
+    fn charts_and_documents_of_another_object_are_never_sent() {
         for group in ["apps.clusternet.io", "fleet.flotilla.dev"] {
             let chart =
                 json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "HelmChart", "metadata": {"name": "x"}});
@@ -137,13 +154,27 @@ mod tests {
         }
         let encrypted = Content::Encrypted {
             key: ObjectKey::new("v1", "Secret", "shop", "db"),
-            original: "sops: {}".into(),
+            original: "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: bank}, sops: {}}".into(),
             overrides: Vec::new(),
         };
-        check_unfit(&encrypted, ObjectState::Unsupported);
+        check_unfit(&encrypted, ObjectState::Failed);
         // Somebody else's kind of that name is an object like any other.
         let other = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart", "metadata": {"name": "x"}});
         assert!(identify(&plain(other)).is_ok());
+    }
+
+    #[test]
+    fn an_encrypted_document_is_who_its_open_part_says() {
+        let encrypted = Content::Encrypted {
+            key: ObjectKey::new("v1", "Secret", "shop", "db"),
+            original: "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: shop}, sops: {}}".into(),
+            overrides: Vec::new(),
+        };
+        let identity = identify(&encrypted).expect("its open part is whole");
+        assert_eq!(
+            (identity.api_version.as_str(), identity.key.name.as_str()),
+            ("v1", "db")
+        );
     }
 
     #[test]

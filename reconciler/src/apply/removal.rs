@@ -21,7 +21,7 @@ use super::order::{Stage, stage};
 use super::pass::Brought;
 use super::prune::{self, Decision, Evidence, Live, Proof};
 use super::request::{RequestError, bounded};
-use super::session::{Interrupt, Session, SessionError};
+use super::session::{Interrupt, Session, SessionError, Unit};
 use super::status::Removal;
 use crate::limits::APPLY_CONCURRENCY;
 use crate::wire::ObjectState;
@@ -143,6 +143,12 @@ impl Session {
     fn objection(&self, key: &ObjectKey, entry: &Entry, evidence: &Evidence<'_>) -> Option<String> {
         if !self.inventory.unreadable().is_empty() {
             return Some("parts of the inventory cannot be read".to_owned());
+        }
+        if self.units.get(&entry.unit).is_some_and(Unit::is_sealed) {
+            return Some(format!(
+                "unit {} keeps what it has until its documents open",
+                entry.unit
+            ));
         }
         if let Some(reason) = prune::objection(key, entry, evidence) {
             return Some(reason);

@@ -22,6 +22,19 @@ pub(super) enum Sent {
     Stopped(RequestError),
 }
 
+impl Sent {
+    /// Without values of the object in the words of a refusal, whatever its kind: it was encrypted.
+    pub(super) fn without_values(self, object: &Value) -> Self {
+        match self {
+            Self::Refused(outcome) => Self::Refused(Outcome {
+                message: message::without_values(&outcome.message, object),
+                ..outcome
+            }),
+            sent @ (Self::Applied(_) | Self::Stopped(_)) => sent,
+        }
+    }
+}
+
 /// What a live object shows.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use render::describe::Content;
-use render::model::{DeletionPolicy, DriftMode};
+use render::model::{ApplyPolicy, DeletionPolicy, DriftMode};
 use render::{Digest, ObjectKey, UnitKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::decrypt::Decryption;
 use super::discovery::{Kinds, ServedKind};
 use super::health::Verdict;
 use super::inventory::{Inventory, InventoryError};
@@ -76,6 +77,7 @@ pub(super) struct Session {
     pub(super) removals: BTreeMap<ObjectKey, Removal>,
     pub(super) looks: Looks,
     pub(super) watches: Watches,
+    pub(super) decryption: Decryption,
 }
 
 /// What was last seen of an object.
@@ -97,6 +99,8 @@ pub(super) struct Unit {
     pub(super) drift: DriftMode,
     /// Whether its objects stay when it leaves.
     pub(super) orphan: bool,
+    /// How it is applied, as its content says.
+    pub(super) policy: ApplyPolicy,
     /// As described, with replicas put in.
     pub(super) objects: Vec<Content>,
     pub(super) slots: Vec<Slot>,
@@ -112,6 +116,8 @@ pub(super) struct Slot {
     pub(super) place: Option<Place>,
     /// Whether another unit has it.
     pub(super) yielded: bool,
+    /// Whether a document of its unit does not open, so that nothing of the unit is applied.
+    pub(super) sealed: bool,
     pub(super) outcome: Outcome,
 }
 
@@ -168,6 +174,7 @@ impl Session {
             removals: BTreeMap::new(),
             looks: Looks::default(),
             watches: Watches::default(),
+            decryption: Decryption::new(options),
         })
     }
 
@@ -247,6 +254,7 @@ impl Unit {
                     identity,
                     place: None,
                     yielded: false,
+                    sealed: false,
                     outcome: Outcome::waiting(String::new()),
                 }),
                 Err(found) => unfit.push(*found),
@@ -257,10 +265,16 @@ impl Unit {
             replicas: unit.replicas.clone(),
             drift: unit.drift,
             orphan: unit.description.apply.deletion == DeletionPolicy::Orphan,
+            policy: unit.description.apply.clone(),
             objects,
             slots,
             unfit,
         }
+    }
+
+    /// Whether a document of it does not open.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.slots.iter().any(|slot| slot.sealed)
     }
 
     fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -292,14 +306,19 @@ impl Unit {
                     continue;
                 }
             };
-            let Content::Plain { object } = &self.objects[slot.content] else {
-                continue;
+            let digest = match &self.objects[slot.content] {
+                Content::Chart { object, .. } | Content::Plain { object } => {
+                    object::digest(&object::sent(object, key, namespace))
+                }
+                Content::Encrypted {
+                    original, overrides, ..
+                } => object::sealed_digest(original, overrides, key, namespace),
             };
             slot.outcome = Outcome::waiting(String::new());
             slot.place = Some(Place {
                 key: in_namespace(&identity.key, namespace),
                 kind: kind.clone(),
-                digest: object::digest(&object::sent(object, key, namespace)),
+                digest,
             });
         }
     }
@@ -322,7 +341,7 @@ impl Unit {
 impl Slot {
     /// Whether it is still to be sent in this pass.
     pub(super) fn needs_sending(&self) -> bool {
-        self.place.is_some() && !self.yielded && self.outcome.state != ObjectState::Applied
+        self.place.is_some() && !self.yielded && !self.sealed && self.outcome.state != ObjectState::Applied
     }
 
     fn is_unresolved(&self) -> bool {

@@ -36,6 +36,10 @@ pub(super) struct Agent {
     /// flotilla-CLUSTER.journal.
     #[arg(long, env = "FLOTILLA_JOURNAL")]
     journal: Option<PathBuf>,
+    /// A file of age keys (`age-keygen` writes one) that SOPS documents are decrypted with, beside those in the Secret
+    /// flotilla-system/sops-age of the cluster.
+    #[arg(long, env = "FLOTILLA_AGE_KEY_FILE")]
+    age_key_file: Option<PathBuf>,
     /// How the cluster's API server is reached; without it, as a pod inside the cluster.
     #[arg(long, env = "FLOTILLA_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
@@ -158,6 +162,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         journal: arguments
             .journal
             .unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.journal"))),
+        age_key_file: arguments.age_key_file,
         client: api_server.client,
         api_server: api_server.address,
         api_server_allowed: arguments.sync_mode == AgentMode::Dual,

@@ -126,6 +126,11 @@ fn no_kind(api_version: &str, kind: &str) -> Option<String> {
     if kind.is_empty() {
         return Some("kind is empty".to_owned());
     }
+    if kind.starts_with("ENC[") || api_version.starts_with("ENC[") {
+        let message = "its kind is encrypted too, so nobody can tell what it is; encrypt its values alone, with sops \
+                       encrypt --encrypted-regex '^(data|stringData)$'";
+        return Some(message.to_owned());
+    }
     if !kind.chars().all(word) {
         return Some(format!("{kind:?} is no kind"));
     }

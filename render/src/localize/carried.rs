@@ -1,4 +1,5 @@
-//! Overrides on an encrypted document: checked as far as one can, and carried along.
+//! Overrides on an encrypted document: checked as far as one can, carried along, and applied by whoever can
+//! read it.
 
 use std::sync::Arc;
 
@@ -7,11 +8,11 @@ use serde_json::Value;
 use crate::describe::{CarriedStep, Content, DescribedObject};
 use crate::finding::Finding;
 use crate::fleet::ManifestObject;
-use crate::localize::object::{IDENTITY, steps};
+use crate::localize::object::{IDENTITY, check, steps};
 use crate::localize::patch::Patch;
 use crate::localize::problem::Problem;
 use crate::localize::provenance::Writers;
-use crate::model::{Override, OverrideStep};
+use crate::model::{FieldFormat, Override, OverrideStep, OverrideStepType};
 
 /// Describes an encrypted object: its own text, and the steps to apply after decryption.
 pub(super) fn carry(
@@ -46,6 +47,61 @@ fn step(step: &OverrideStep, value: Value) -> CarriedStep {
         field_path: field.map(|(path, _)| path.to_owned()),
         field_format: field.map(|(_, format)| format.name().to_owned()),
     }
+}
+
+/// A carried step that does not fit the document, now that it can be read.
+#[derive(Debug, thiserror::Error)]
+#[error("step {number} of its overrides does not fit: {problem}")]
+pub struct Unfitting {
+    /// Which step, from 1.
+    number: usize,
+    /// Why; never with a value.
+    problem: Problem,
+}
+
+/// Applies carried steps, in order, to the object that was decrypted.
+///
+/// # Errors
+///
+/// The first step that does not fit; the object is half changed then and must be thrown away.
+pub fn apply_carried(object: &mut Value, steps: &[CarriedStep]) -> Result<(), Unfitting> {
+    for (index, carried) in steps.iter().enumerate() {
+        apply_step(object, carried).map_err(|problem| Unfitting {
+            number: index + 1,
+            problem,
+        })?;
+    }
+    Ok(())
+}
+
+fn apply_step(object: &mut Value, carried: &CarriedStep) -> Result<(), Problem> {
+    let step = OverrideStep {
+        name: String::new(),
+        step_type: step_type(carried).ok_or_else(|| Problem::UnknownType(carried.step_type.clone()))?,
+        override_chart: false,
+        value: String::new(),
+        line: 0,
+    };
+    let before = object.clone();
+    Patch::new(&step, &carried.value)?.apply(object, false)?;
+    check(&before, object, false)
+}
+
+/// The type that a carried step names; `None` for one that is not known.
+fn step_type(carried: &CarriedStep) -> Option<OverrideStepType> {
+    let field_path = carried.field_path.clone();
+    let format = match carried.field_format.as_deref() {
+        Some("YAML") => Some(FieldFormat::Yaml),
+        Some("JSON") => Some(FieldFormat::Json),
+        Some(_) | None => None,
+    };
+    Some(match (carried.step_type.as_str(), field_path, format) {
+        ("JSONPatch", None, None) => OverrideStepType::JsonPatch,
+        ("MergePatch", None, None) => OverrideStepType::MergePatch,
+        ("FieldJSONPatch", Some(field_path), Some(format)) => OverrideStepType::FieldJsonPatch { field_path, format },
+        ("FieldMergePatch", Some(field_path), Some(format)) => OverrideStepType::FieldMergePatch { field_path, format },
+        _ => return None,
+    })
 }
 
 /// The fields that a patch will write, none of which may hold the object's identity.

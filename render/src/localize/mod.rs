@@ -28,6 +28,7 @@ mod provenance;
 mod trace;
 mod variant;
 
+pub use carried::{Unfitting, apply_carried};
 pub use index::{Index, Touching, matching};
 pub use trace::{Traced, trace};
 pub use variant::{localize, variant_name};

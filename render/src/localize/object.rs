@@ -135,7 +135,7 @@ fn has_server_fields(object: &Value) -> bool {
 }
 
 /// What must hold after every step.
-fn check(before: &Value, after: &Value, is_chart: bool) -> Result<(), Problem> {
+pub(super) fn check(before: &Value, after: &Value, is_chart: bool) -> Result<(), Problem> {
     let changed = |fields: &[(&'static str, &'static str)]| {
         let differs = |(pointer, _): &&(&str, &str)| before.pointer(pointer) != after.pointer(pointer);
         fields.iter().find(differs).map(|(_, name)| *name)

@@ -50,6 +50,8 @@ pub(super) enum Problem {
     TooDeep,
     #[error("the object is encrypted, and Helm values cannot be carried along")]
     Encrypted,
+    #[error("this version knows no step of type {0}")]
+    UnknownType(String),
 }
 
 impl Problem {
@@ -70,7 +72,8 @@ impl Problem {
             | Self::ValuesNotAMapping
             | Self::TwoSources
             | Self::TooDeep
-            | Self::Encrypted => "OverrideDoesNotFit",
+            | Self::Encrypted
+            | Self::UnknownType(_) => "OverrideDoesNotFit",
         }
     }
 

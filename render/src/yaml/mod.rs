@@ -9,6 +9,7 @@ mod places;
 mod read;
 mod scalar;
 mod text;
+mod tree;
 mod value;
 mod write;
 
@@ -19,6 +20,7 @@ pub use build::Note;
 pub(crate) use places::{Places, locate};
 pub use read::{Document, read};
 pub(crate) use text::decode;
+pub use tree::{Node, read_tree};
 pub use write::write;
 
 /// Why a text could not be read, with the place in the file.

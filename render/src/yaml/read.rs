@@ -88,7 +88,7 @@ fn newlines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-fn parser(text: &str) -> Parser<'_, granit_parser::StrInput<'_>> {
+pub(super) fn parser(text: &str) -> Parser<'_, granit_parser::StrInput<'_>> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     // Above our own limit, which names it; below what the parser's own stack could mind.
@@ -144,7 +144,7 @@ fn moved(marker: granit_parser::Marker, first_line: u32) -> granit_parser::Marke
     granit_parser::Marker::new(marker.index(), line, marker.col()).with_byte_offset(marker.byte_offset())
 }
 
-fn scan_error(error: &granit_parser::ScanError) -> YamlError {
+pub(super) fn scan_error(error: &granit_parser::ScanError) -> YamlError {
     let marker = error.marker();
     let info = error.info();
     let message = if info.contains("unknown anchor") {

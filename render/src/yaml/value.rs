@@ -9,6 +9,10 @@ pub(super) fn is_merge_tag(tag: &Tag) -> bool {
     tag.suffix_in_namespace("tag:yaml.org,2002:").as_deref() == Some("merge")
 }
 
+pub(super) fn is_text_tag(tag: &Tag) -> bool {
+    tag.suffix_in_namespace("tag:yaml.org,2002:").as_deref() == Some("str")
+}
+
 pub(super) fn tagged(text: &str, tag: &Tag) -> Result<Value, String> {
     let suffix = tag.suffix_in_namespace("tag:yaml.org,2002:");
     let wrong = || {

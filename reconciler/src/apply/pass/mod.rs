@@ -48,12 +48,14 @@ impl Session {
         if interrupt.is_raised() {
             return Ok(PassEnd::Interrupted);
         }
+        self.open_documents().await?;
         self.intend(&brought).await?;
         self.publish(report);
         let mut flight = Flight::new();
         let sent = self.send_stages(&mut flight, &brought, interrupt, report).await;
         let drained = self.land(&mut flight, &brought, interrupt).await;
         let outcome = sent.and(drained);
+        self.decryption.forget();
         if outcome.is_ok() && !interrupt.is_raised() {
             self.remove_unwanted(&brought, interrupt).await?;
         }

@@ -110,16 +110,23 @@ impl Session {
         Ok(())
     }
 
-    fn begin_job(&self, job: Job) -> Option<BoxFuture<'static, (Job, Sent)>> {
+    fn begin_job(&mut self, job: Job) -> Option<BoxFuture<'static, (Job, Sent)>> {
         let unit = self.units.get(&job.unit)?;
         let slot = unit.slots.get(job.slot)?;
-        let Content::Plain { object } = &unit.objects[slot.content] else {
-            return None;
+        let opened = self.decryption.take(&job.unit, job.slot);
+        let object = match (&unit.objects[slot.content], &opened) {
+            (Content::Chart { object, .. } | Content::Plain { object }, _) => object.as_ref(),
+            (Content::Encrypted { .. }, Some(opened)) => opened.value(),
+            (Content::Encrypted { .. }, None) => return None,
         };
         let object = object::sent(object, &job.unit, &job.place.key.namespace);
         let client = self.client.clone();
         Some(Box::pin(async move {
             let sent = send(&client, &job.place.kind, &job.place.key, object).await;
+            let sent = match &opened {
+                Some(opened) => sent.without_values(opened.value()),
+                None => sent,
+            };
             (job, sent)
         }))
     }

@@ -440,6 +440,45 @@ fn an_encrypted_object_keeps_its_bytes_and_carries_its_steps() {
 }
 
 #[test]
+fn carried_steps_change_what_was_decrypted_as_they_would_have_changed_it_before() {
+    let plain = config(json!({"a": "{\"x\": 1}", "b": "1"}));
+    let steps = || {
+        vec![
+            step(MERGE, "data: {b: null, c: d}"),
+            step(JSON_PATCH, "[{op: add, path: /metadata/labels, value: {tier: front}}]"),
+            step(field_merge("/data/a", FieldFormat::Json), "{y: 2}"),
+        ]
+    };
+    let before = plain.clone();
+    let open = base([plain.clone()]);
+    let key = open.objects[0].key.clone();
+    let meets = Arc::new(localization("local", &key, steps()));
+    let outright = localize(&open, &[&meets], false).expect("the override fits");
+    let Content::Plain { object: expected } = &outright.objects[0].content else {
+        unreachable!("the object is plain")
+    };
+    let sealed = Base::new(vec![Arc::new(encrypted(plain, "original text"))]);
+    let sealed = localize(&sealed, &[&meets], false).expect("the override fits");
+    let Content::Encrypted { overrides, .. } = &sealed.objects[0].content else {
+        unreachable!("the object is encrypted")
+    };
+    let mut decrypted = before.clone();
+    apply_carried(&mut decrypted, overrides).expect("the steps fit");
+    assert_eq!(decrypted, **expected);
+
+    let mut other = before;
+    other["data"] = json!({"a": "hunter2"});
+    let problem = apply_carried(&mut other, overrides)
+        .expect_err("the text is no JSON")
+        .to_string();
+    assert!(
+        problem.starts_with("step 3 of its overrides does not fit:"),
+        "{problem}"
+    );
+    assert!(!problem.contains("hunter2"), "{problem}");
+}
+
+#[test]
 fn an_object_without_overrides_is_shared_and_not_copied() {
     let base = base([config(json!({"a": "b"}))]);
     let description = localize(&base, &[], false).expect("there is nothing to fit");

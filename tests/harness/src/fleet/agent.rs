@@ -79,6 +79,7 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf) -> Agen
         client: cluster.client(),
         api_server: cluster.address(),
         api_server_allowed: true,
+        age_key_file: None,
     }
 }
 
