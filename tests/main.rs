@@ -4,6 +4,7 @@
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
 //! `acting` makes commits in a clone as a person would,
 //! `fleet` is about many clusters, in memory, `contract` holds the in-memory API server against a real one,
+//! `charts` has the real helm judge what values and charts come to,
 //! `mistakes` is what people get wrong, with the message that each gets,
 //! `kubectl` judges what the hub serves, `looking` the commands that only look, `template` is the repository
 //! that `flotilla init` writes, `sops` opens what the real `sops` wrote,
@@ -16,6 +17,7 @@ mod apply;
 mod approval;
 mod architecture;
 mod bench;
+mod charts;
 mod contract;
 mod examples;
 mod fleet;

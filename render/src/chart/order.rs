@@ -157,6 +157,24 @@ impl ChartOrder {
     }
 }
 
+impl ChartOrder {
+    /// The values as a file for helm, which reads YAML: JSON, with those characters escaped that YAML takes for ends of
+    /// lines or refuses, though they may stand in JSON as they are.
+    pub fn values_text(&self) -> String {
+        let text = Value::Object(self.values.clone()).to_string();
+        let mut escaped = String::with_capacity(text.len());
+        for c in text.chars() {
+            match c {
+                '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                    escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+                }
+                c => escaped.push(c),
+            }
+        }
+        escaped
+    }
+}
+
 struct Spec<'a>(&'a Value);
 
 impl<'a> Spec<'a> {
@@ -339,6 +357,17 @@ mod tests {
             order.upgrade_atomic,
         ];
         assert_eq!(flags, [true; 7]);
+    }
+
+    #[test]
+    fn values_are_written_so_that_yaml_reads_them_as_they_are() {
+        let values = json!({"a": "x\u{2028}y\u{85}z\u{feff}\u{7f}é😀", "b": null, "c": {"d": [1.5, null]}});
+        let order = order(json!({"path": "charts/web", "targetNamespace": "shop", "values": values}));
+        let text = order.values_text();
+        let expected = r#"{"a":"x\u2028y\u0085z\ufeff\u007fé😀","b":null,"c":{"d":[1.5,null]}}"#;
+        assert_eq!(text, expected);
+        let read: Value = serde_json::from_str(&text).expect("it is JSON still");
+        assert_eq!(read, values);
     }
 
     #[track_caller]

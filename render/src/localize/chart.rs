@@ -10,8 +10,8 @@ pub(super) fn describe(chart: &mut Value) {
     chart["apiVersion"] = Value::from(FLEET_API_VERSION);
 }
 
-/// Puts override values over those that the chart has so far. Maps merge and everything else is replaced.
-/// A null takes a value away; where there is none it stays, and Helm takes the chart's own default away.
+/// Puts override values over those that the chart has so far, as Helm does with a further file of values: maps merge,
+/// and everything else is replaced. A null stays, and Helm takes value and default away by it.
 pub(super) fn merge_values(chart: &mut Value, over: &Value) -> Result<(), Problem> {
     let values = &mut chart["spec"]["values"];
     if values.is_null() {
@@ -29,9 +29,6 @@ pub(super) fn merge_values(chart: &mut Value, over: &Value) -> Result<(), Proble
 fn coalesce(values: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, item) in over {
         match (values.get_mut(key), item) {
-            (Some(_), Value::Null) => {
-                values.remove(key);
-            }
             (Some(Value::Object(values)), Value::Object(over)) => coalesce(values, over),
             _ => {
                 values.insert(key.clone(), item.clone());
@@ -66,8 +63,9 @@ mod tests {
     }
 
     #[test]
-    fn a_null_takes_a_value_away_or_is_passed_on_to_helm() {
-        check(json!({"a": 1, "b": 2}), json!({"a": null}), json!({"b": 2}));
+    fn a_null_is_passed_on_to_helm() {
+        check(json!({"a": 1, "b": 2}), json!({"a": null}), json!({"a": null, "b": 2}));
+        check(json!({"a": null}), json!({"a": {"b": 1}}), json!({"a": {"b": 1}}));
         check(
             json!({}),
             json!({"a": null, "b": {"c": null}}),

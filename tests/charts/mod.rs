@@ -1,0 +1,3 @@
+//! Charts, with the real `helm` as judge: what values come to, and what is predicted.
+
+mod values;
