@@ -214,7 +214,11 @@ fn rendered(chart: &Path, values: &[PathBuf]) -> String {
         helm.arg("--values").arg(file);
     }
     let output = Output::of(&mut helm);
-    if output.status.success() { output.stdout } else { output.stderr }
+    if output.status.success() {
+        output.stdout
+    } else {
+        output.stderr
+    }
 }
 
 /// The values that helm is given for a HelmChart with these, and steps of type Helm with the others.

@@ -79,7 +79,12 @@ fn check_folder(spec: &mut Fields<'_>, path: &str) {
 }
 
 fn check_repository(spec: &mut Fields<'_>) {
-    if let Some(repo) = spec.required_text("repo") {
+    let repo = spec.text("repo");
+    if repo.is_none() {
+        let hint = "name a chart of this repository by path, and one of another by repo and chart";
+        spec.error("repo", "FieldMissing", "repo is missing", hint);
+    }
+    if let Some(repo) = repo {
         let schemes = ["http://", "https://", "oci://"];
         if !schemes.iter().any(|scheme| repo.starts_with(scheme)) {
             let hint = "a chart of this repository is named by path";
