@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 pub mod chart;
+pub mod depend;
 pub mod describe;
 pub mod digest;
 pub mod explain;

@@ -26,6 +26,7 @@ mod index;
 mod kinds;
 mod lines;
 mod memo;
+mod needs;
 mod object;
 mod pattern;
 mod rendered;

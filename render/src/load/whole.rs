@@ -11,6 +11,7 @@ use super::index::{Index, Wanted};
 use super::kinds::{is_own_name, meant};
 use super::lines::Lines;
 use super::memo::LoadMemo;
+use super::needs;
 use super::resolve::{Context, resolve};
 use crate::finding::{Finding, Severity};
 use crate::fleet::{Fleet, Unit};
@@ -70,6 +71,7 @@ fn units(
         units.insert(key.clone(), unit);
     }
     findings.append(&mut cross::check(declared, &index, &mut lines));
+    findings.append(&mut needs::check(&mut units, &mut lines));
     refuse_too_many(catalog, &mut units, findings);
     findings.extend(undeclared(catalog, &units));
     units

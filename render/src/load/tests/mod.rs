@@ -6,6 +6,7 @@ mod charts;
 mod feeds;
 mod files;
 mod kinds;
+mod needs;
 mod properties;
 mod schema;
 mod suspensions;
