@@ -61,6 +61,9 @@ pub struct UnitPlacement {
     /// The units that must be healthy first, as the newest decision has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Dependency>,
+    /// In `released`, where the unit is to leave: the units that needed it everywhere and leave too. They go first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_after: Vec<UnitKey>,
 }
 
 /// A variant of a unit.

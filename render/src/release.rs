@@ -2,17 +2,91 @@
 //!
 //! The target (`rendered`), what is released now and what is suspended go in, advances come out; writing the
 //! commit is the hub's. The strategy is *all at once*: whatever the target says is due, but for what a
-//! Suspension holds, which stays as it is. Waves and windows are other answers of the same function.
+//! Suspension holds, which stays as it is, and for what has to wait: a unit that needs another one on every cluster
+//! comes after it, and leaves before it. Waves and windows are other answers of the same function.
+//!
+//! What a unit needs on its own cluster alone is no matter of this room: the applier there waits for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::digest::Digest;
+use crate::model::DependencyClusters;
 use crate::name::{ClusterName, UnitKey};
 use crate::published::{Placement, Published, UnitPlacement, Variant};
 use crate::suspend::Suspensions;
 
-/// What clusters were seen to hold. Read by strategies that wait for an outcome.
+/// What registered clusters said last; one that said nothing is absent.
 #[derive(Clone, Debug, Default)]
-pub struct Observed {}
+pub struct Observed {
+    /// Cluster → its units, also those that it is still removing.
+    pub clusters: BTreeMap<ClusterName, BTreeMap<UnitKey, Seen>>,
+}
+
+/// How a unit fares on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The content that this is about; `None` while it is being removed.
+    pub digest: Option<Digest>,
+    /// How it fares there.
+    pub outcome: Outcome,
+}
+
+/// What came of a unit on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it was applied, and is as it should be.
+    Healthy,
+    /// It is on its way.
+    UnderWay,
+    /// It will not become healthy by itself.
+    Failed,
+}
+
+/// What is due, and what would be if it had not to wait.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Due {
+    /// The advances, sorted by unit and cluster.
+    pub advances: Vec<Advance>,
+    /// Sorted likewise.
+    pub waiting: Vec<Waiting>,
+}
+
+/// A cluster's share of a unit that waits for another unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Whose unit.
+    pub unit: UnitKey,
+    /// Which cluster.
+    pub cluster: ClusterName,
+    /// What it waits for.
+    pub other: UnitKey,
+    /// A cluster where that is not so yet.
+    pub on: ClusterName,
+    /// What is not so.
+    pub why: WaitReason,
+}
+
+/// What a share of a unit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// The other unit, which it needs, is not healthy there yet with its present content.
+    NotHealthy,
+    /// The other unit, which it needs, failed there.
+    Failed,
+    /// The other unit, which needs it, has not left there yet.
+    StillThere,
+}
+
+impl std::fmt::Display for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { other, on, .. } = self;
+        match self.why {
+            WaitReason::NotHealthy => write!(f, "waits for {other}, which is not healthy on {on} yet"),
+            WaitReason::Failed => write!(f, "waits for {other}, which failed on {on}"),
+            WaitReason::StillThere => write!(f, "stays until {other}, which needs it, has left {on}"),
+        }
+    }
+}
 
 /// One step: a cluster's share of a unit becomes what the target says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +99,29 @@ pub struct Advance {
     pub to: Option<(Placement, Variant)>,
 }
 
-/// The advances that are due, sorted by unit and cluster. `now` is in seconds since 1970.
+/// Whether what is due may depend on what clusters said, so that it is worth looking at.
+pub fn reads_outcomes(target: &Published, released: &Published) -> bool {
+    let mut units = target.units.values().chain(released.units.values());
+    units.any(|unit| !unit.removed_after.is_empty() || needed_everywhere(unit).next().is_some())
+}
+
+/// What is due. `now` is in seconds since 1970.
 pub fn release(
     target: &Published,
     released: &Published,
     suspensions: Suspensions<'_>,
-    _observed: &Observed,
+    observed: &Observed,
     now: i64,
-) -> Vec<Advance> {
+) -> Due {
     let nothing = UnitPlacement::default();
-    let mut advances = Vec::new();
+    let look = Look {
+        target,
+        released,
+        suspensions,
+        observed,
+        now,
+    };
+    let mut due = Due::default();
     let units: BTreeSet<_> = target.units.keys().chain(released.units.keys()).collect();
     for unit in units {
         let (wanted, present) = (
@@ -45,19 +132,143 @@ pub fn release(
             continue;
         }
         let clusters: BTreeSet<_> = wanted.clusters.keys().chain(present.clusters.keys()).collect();
+        let mut leaves_after = None;
+        let mut comes_after = None;
         for cluster in clusters {
             let (to, from) = (wanted.entry(cluster), present.entry(cluster));
-            if to != from && suspensions.of(unit, cluster, now).is_none() {
-                let to = to.map(|(placement, variant)| (placement.clone(), variant.clone()));
-                advances.push(Advance {
+            if to == from || suspensions.of(unit, cluster, now).is_some() {
+                continue;
+            }
+            let is_new =
+                |(_, variant): (&Placement, &Variant)| from.is_none_or(|(_, old)| old.digest != variant.digest);
+            let waits = match to {
+                None => leaves_after.get_or_insert_with(|| look.leaves_after(unit, present)),
+                Some(to) if is_new(to) => comes_after.get_or_insert_with(|| look.comes_after(wanted)),
+                // Other replicas of what is there already need nothing.
+                Some(_) => &mut None,
+            };
+            match waits {
+                Some((other, on, why)) => due.waiting.push(Waiting {
                     unit: unit.clone(),
                     cluster: cluster.clone(),
-                    to,
-                });
+                    other: other.clone(),
+                    on: on.clone(),
+                    why: *why,
+                }),
+                None => due.advances.push(Advance {
+                    unit: unit.clone(),
+                    cluster: cluster.clone(),
+                    to: to.map(|(placement, variant)| (placement.clone(), variant.clone())),
+                }),
             }
         }
     }
-    advances
+    due
+}
+
+/// The units that must be healthy on every cluster before this one is released.
+fn needed_everywhere(unit: &UnitPlacement) -> impl Iterator<Item = &UnitKey> {
+    let everywhere = unit
+        .depends_on
+        .iter()
+        .filter(|needed| needed.clusters == DependencyClusters::All);
+    everywhere.map(|needed| &needed.unit)
+}
+
+/// The units that need `unit` everywhere and are to leave a cluster.
+fn leaving_with<'a>(
+    target: &'a Published,
+    released: &'a Published,
+    unit: &'a UnitKey,
+) -> impl Iterator<Item = &'a UnitKey> {
+    let leaves = |key: &UnitKey, present: &UnitPlacement| {
+        let stays = |cluster| {
+            target
+                .units
+                .get(key)
+                .is_some_and(|wanted| wanted.clusters.contains_key(cluster))
+        };
+        !present.clusters.keys().all(stays)
+    };
+    let needing = released.units.iter();
+    let needing = needing
+        .filter(move |(key, present)| needed_everywhere(present).any(|needed| needed == unit) && leaves(key, present));
+    needing.map(|(key, _)| key)
+}
+
+/// All that the answer is made from.
+struct Look<'a> {
+    target: &'a Published,
+    released: &'a Published,
+    suspensions: Suspensions<'a>,
+    observed: &'a Observed,
+    now: i64,
+}
+
+/// Which unit is waited for, where, and why.
+type Wait = (UnitKey, ClusterName, WaitReason);
+
+impl Look<'_> {
+    /// What a new content of a unit has to wait for.
+    fn comes_after(&self, wanted: &UnitPlacement) -> Option<Wait> {
+        needed_everywhere(wanted).find_map(|needed| {
+            let unit = self.target.units.get(needed)?;
+            unit.clusters.keys().find_map(|cluster| {
+                // Where it is suspended it gets no further, and nobody waits for that.
+                let suspended = self.suspensions.of(needed, cluster, self.now).is_some();
+                let why = self.lacks(needed, unit, cluster).filter(|_| !suspended)?;
+                Some((needed.clone(), cluster.clone(), why))
+            })
+        })
+    }
+
+    /// Why a unit is not there yet as the target has it.
+    fn lacks(&self, key: &UnitKey, wanted: &UnitPlacement, cluster: &ClusterName) -> Option<WaitReason> {
+        let (_, variant) = wanted.entry(cluster)?;
+        let told = self.released.units.get(key).and_then(|unit| unit.entry(cluster));
+        let is_told = told.is_some_and(|(_, told)| told.digest == variant.digest);
+        let seen = self.observed.clusters.get(cluster).and_then(|units| units.get(key));
+        match seen
+            .filter(|seen| is_told && seen.digest == Some(variant.digest))
+            .map(|seen| seen.outcome)
+        {
+            Some(Outcome::Healthy) => None,
+            Some(Outcome::Failed) => Some(WaitReason::Failed),
+            Some(Outcome::UnderWay) | None => Some(WaitReason::NotHealthy),
+        }
+    }
+
+    /// What has to be gone before a unit leaves any cluster.
+    fn leaves_after(&self, unit: &UnitKey, present: &UnitPlacement) -> Option<Wait> {
+        let with = leaving_with(self.target, self.released, unit);
+        let mut others = with.chain(&present.removed_after);
+        others.find_map(|other| Some((other.clone(), self.still_on(other, present)?, WaitReason::StillThere)))
+    }
+
+    /// A cluster that a unit is to leave and has not left yet; a cluster that said nothing may still have it.
+    fn still_on(&self, unit: &UnitKey, needed: &UnitPlacement) -> Option<ClusterName> {
+        let stays = |cluster: &ClusterName| {
+            let wanted = self.target.units.get(unit);
+            wanted.is_some_and(|wanted| wanted.clusters.contains_key(cluster))
+        };
+        let told = self
+            .released
+            .units
+            .get(unit)
+            .into_iter()
+            .flat_map(|unit| unit.clusters.keys());
+        let seen = self
+            .observed
+            .clusters
+            .iter()
+            .filter(|(_, units)| units.contains_key(unit));
+        let silent = needed
+            .clusters
+            .keys()
+            .filter(|cluster| !self.observed.clusters.contains_key(*cluster));
+        let mut all = told.chain(seen.map(|(cluster, _)| cluster)).chain(silent);
+        all.find(|cluster| !stays(cluster)).cloned()
+    }
 }
 
 /// What is released after these advances; the record is the caller's to write.
@@ -80,7 +291,25 @@ pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>)
             next.units.insert(unit, placement);
         }
     }
+    note_order(target, released, &mut next);
     next
+}
+
+/// Of what is to leave, notes what has to be gone first: once that left `released`, nothing else says so.
+fn note_order(target: &Published, released: &Published, next: &mut Published) {
+    for (key, unit) in &mut next.units {
+        let wanted = target.units.get(key);
+        let stays = |cluster| wanted.is_some_and(|wanted| wanted.clusters.contains_key(cluster));
+        if unit.clusters.keys().all(stays) {
+            unit.removed_after.clear();
+            continue;
+        }
+        let before = released.units.get(key).map(|unit| unit.removed_after.as_slice());
+        let all: BTreeSet<_> = leaving_with(target, released, key)
+            .chain(before.unwrap_or_default())
+            .collect();
+        unit.removed_after = all.into_iter().cloned().collect();
+    }
 }
 
 impl UnitPlacement {
@@ -106,6 +335,8 @@ impl UnitPlacement {
 
 #[cfg(test)]
 mod tests {
+    mod order;
+
     use std::sync::Arc;
 
     use super::*;
@@ -126,12 +357,12 @@ mod tests {
 
     #[track_caller]
     fn check(target: &Published, released: &Published, due: usize) {
-        let advances = release(target, released, Suspensions::none(), &Observed::default(), 0);
+        let advances = release(target, released, Suspensions::none(), &Observed::default(), 0).advances;
         assert_eq!(advances.len(), due, "{advances:#?}");
         let next = advance(target, released, advances);
         assert_eq!(next.units, target.units, "all at once ends at the target");
         assert!(
-            release(target, &next, Suspensions::none(), &Observed::default(), 0).is_empty(),
+            release(target, &next, Suspensions::none(), &Observed::default(), 0) == Due::default(),
             "and stays there"
         );
     }
@@ -162,6 +393,7 @@ mod tests {
             placement(&[entry("a", "default", "2"), entry("b", "default", "2")]),
         )]);
         let only_a = release(&new, &old, Suspensions::none(), &Observed::default(), 0)
+            .advances
             .into_iter()
             .take(1)
             .collect();
@@ -227,14 +459,15 @@ mod tests {
             published(&[("t/web", new.clone()), ("t/api", new)]),
             suspended(vec![held]),
         );
-        let advances = release(
+        let due = release(
             &target,
             &Published::default(),
             fleet.suspensions(),
             &Observed::default(),
             now,
         );
-        let found: Vec<_> = advances
+        let found: Vec<_> = due
+            .advances
             .iter()
             .map(|advance| format!("{} {}", advance.unit, advance.cluster))
             .collect();
@@ -289,14 +522,14 @@ mod tests {
             placement(&[entry("a", "default", "1"), entry("gone", "default", "1")]),
         )]);
         let fleet = suspended(vec![suspension(Some("t/web"), in_zone("a"), None)]);
-        let advances = release(
+        let due = release(
             &Published::default(),
             &old,
             fleet.suspensions(),
             &Observed::default(),
             0,
         );
-        assert_eq!(advances, [], "nobody knows the labels of a cluster that is gone");
+        assert_eq!(due.advances, [], "nobody knows the labels of a cluster that is gone");
     }
 
     proptest::proptest! {
@@ -321,7 +554,7 @@ mod tests {
             let declared = places.iter().zip(held).filter(|(_, held)| *held);
             let fleet = suspended(declared.map(|((unit, cluster), _)| suspension(Some(unit), named(cluster), None)).collect());
             let due = release(&target, &released, fleet.suspensions(), &Observed::default(), 0);
-            let next = advance(&target, &released, due);
+            let next = advance(&target, &released, due.advances);
             for ((unit, cluster), held) in places.iter().zip(held) {
                 let content = |from: &Published| {
                     let unit = from.units.get(&unit.parse::<UnitKey>().expect("valid"))?;
@@ -331,11 +564,11 @@ mod tests {
                 proptest::prop_assert_eq!(content(&next), content(if held { &released } else { &target }));
             }
             proptest::prop_assert!(
-                release(&target, &next, fleet.suspensions(), &Observed::default(), 0).is_empty(),
+                release(&target, &next, fleet.suspensions(), &Observed::default(), 0) == Due::default(),
                 "what is held is not due again"
             );
             let resumed = release(&target, &next, Suspensions::none(), &Observed::default(), 0);
-            proptest::prop_assert_eq!(advance(&target, &next, resumed).units, target.units, "and resuming ends at the target");
+            proptest::prop_assert_eq!(advance(&target, &next, resumed.advances).units, target.units, "and resuming ends at the target");
         }
     }
 }

@@ -64,6 +64,7 @@ fn placed(names: &[&str]) -> Published {
     };
     let unit = UnitPlacement {
         depends_on: Default::default(),
+        removed_after: Vec::new(),
         variants: BTreeMap::from([(VariantName::default_variant(), variant)]),
         clusters: names
             .iter()

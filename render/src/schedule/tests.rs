@@ -47,6 +47,7 @@ fn placed(clusters: &[(&str, u64)]) -> UnitPlacement {
     };
     UnitPlacement {
         depends_on: Default::default(),
+        removed_after: Vec::new(),
         variants: BTreeMap::new(),
         clusters: clusters.iter().map(entry).collect(),
     }

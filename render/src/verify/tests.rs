@@ -54,7 +54,7 @@ impl History {
             let plan = planned(revision, fleet, &rendered);
             contents.extend(plan.contents);
             rendered.units = plan.units;
-            let due = release(&rendered, &released, fleet.suspensions(), &Observed::default(), 0);
+            let due = release(&rendered, &released, fleet.suspensions(), &Observed::default(), 0).advances;
             released = advance(&rendered, &released, due);
             released.record = Some(ReleaseRecord {
                 cause: Cause::SourceCommit,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use render::model::Approval;
 use render::plan::deltas;
 use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
-use render::release::{Observed, advance, release};
+use render::release::{Observed, advance, reads_outcomes, release};
 use render::{Published, Revision};
 
 pub use event::{Effect, Event, Head, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
@@ -275,13 +275,26 @@ fn release_due(state: &mut State, now: i64) -> Option<Write> {
     let released = state.released.as_ref();
     let present = released.map_or(&nothing, |released| released.published.as_ref());
     let suspensions = fleet.suspensions();
-    let advances = release(&rendered.published, present, suspensions, &Observed::default(), now);
-    if advances.is_empty() && released.is_some() && !state.contradicted {
-        state.settled = settled;
+    let observed = if reads_outcomes(&rendered.published, present) {
+        state.observed()
+    } else {
+        Observed::default()
+    };
+    let due = release(&rendered.published, present, suspensions, &observed, now);
+    let mut next = advance(&rendered.published, present, due.advances.clone());
+    let is_over = due.advances.is_empty() && released.is_some() && !state.contradicted;
+    let waits = due.waiting.iter();
+    let waits = waits.map(|waiting| ((waiting.unit.clone(), waiting.cluster.clone()), waiting.to_string()));
+    let waiting = waits.collect();
+    if is_over {
+        // What waits for clusters may be due with any report.
+        state.settled = settled.filter(|_| due.waiting.is_empty());
+        state.waiting = waiting;
         return None;
     }
-    let mut next = advance(&rendered.published, present, advances);
     let record = rendered.published.record.clone()?;
+    let parent = released.map(|released| released.commit.clone());
+    let rendered = rendered.commit.clone();
     let sequence = present
         .record
         .as_ref()
@@ -290,10 +303,10 @@ fn release_due(state: &mut State, now: i64) -> Option<Write> {
         + 1;
     next.record = Some(ReleaseRecord {
         sequence: Some(sequence),
-        rendered: Some(rendered.commit.clone()),
+        rendered: Some(rendered),
         ..record
     });
-    let parent = released.map(|released| released.commit.clone());
+    state.waiting = waiting;
     Some(Write::Released { parent, next })
 }
 

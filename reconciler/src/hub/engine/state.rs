@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use render::release::{Observed, Outcome, Seen};
 use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
 
 use super::event::{Effect, Head, Relation};
 use super::recovery::Recovery;
 use super::remote::RemoteState;
-use crate::wire::{Envelope, EnvelopeUnit, Held, LineageGrant, Report, list_digest};
+use crate::wire::{Envelope, EnvelopeUnit, Health, Held, LineageGrant, Report, UnitReport, UnitState, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +54,8 @@ pub struct State {
     pub objects: Option<Condition>,
     /// Counts the writes to the state refs that began or ended.
     pub writes: u64,
+    /// What is not released yet, since it waits for another unit: why.
+    pub waiting: BTreeMap<(UnitKey, ClusterName), String>,
     /// Why the newest write that ended came to nothing, where it was not that somebody moved a ref.
     pub(super) write_failed: Option<String>,
     pub(super) recovery: Option<Recovery>,
@@ -140,6 +143,14 @@ pub struct Condition {
     pub message: String,
 }
 
+fn outcome(unit: &UnitReport) -> Outcome {
+    match (unit.state, unit.health) {
+        (UnitState::Failed, _) | (_, Health::Failed) => Outcome::Failed,
+        (UnitState::Applied, Health::Current) => Outcome::Healthy,
+        _ => Outcome::UnderWay,
+    }
+}
+
 impl State {
     /// A hub that was told to begin a new lineage when `released` is missing, without asking the clusters.
     pub fn with_new_lineage(new_lineage: bool) -> Self {
@@ -225,6 +236,44 @@ impl State {
             units,
             lineage_grant: None,
         })
+    }
+
+    /// What registered clusters said last of their units, as far as it is about this lineage.
+    pub(super) fn observed(&self) -> Observed {
+        let said = self.clusters.iter().filter(|(cluster, _)| self.is_registered(cluster));
+        let clusters = said.filter_map(|(cluster, known)| {
+            let report = known.report.as_ref().filter(|report| report.held_read)?;
+            let held = report.held.as_ref();
+            let is_own = held.is_none_or(|held| self.is_own_lineage(&held.lineage));
+            let held = held.filter(|_| is_own).map(|held| &held.units);
+            let mut units: BTreeMap<_, _> = held
+                .into_iter()
+                .flatten()
+                .map(|(key, unit)| {
+                    let seen = Seen {
+                        digest: Some(unit.digest),
+                        outcome: Outcome::UnderWay,
+                    };
+                    (key.clone(), seen)
+                })
+                .collect();
+            for (key, unit) in &report.units {
+                let is_present = match unit.digest {
+                    // A result about an older content says nothing of the one that is held.
+                    Some(digest) => units.get(key).is_some_and(|held| held.digest == Some(digest)),
+                    // What is kept for good is nobody's work any more.
+                    None => unit.counts.removing > 0,
+                };
+                if is_present {
+                    let (digest, outcome) = (unit.digest, outcome(unit));
+                    units.insert(key.clone(), Seen { digest, outcome });
+                }
+            }
+            Some((cluster.clone(), units))
+        });
+        Observed {
+            clusters: clusters.collect(),
+        }
     }
 
     /// The word for the lineage of `released`, where `fleet.yaml` names it. `sign` signs with the hub's key.

@@ -70,6 +70,7 @@ fn units(digit: char, content: &str, clusters: &[&str]) -> BTreeMap<UnitKey, Uni
     };
     let unit = UnitPlacement {
         depends_on: Default::default(),
+        removed_after: Vec::new(),
         variants: BTreeMap::from([(default, variant)]),
         clusters: clusters.iter().map(|name| (cluster(name), placement.clone())).collect(),
     };

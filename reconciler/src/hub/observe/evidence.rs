@@ -14,6 +14,12 @@ pub(super) const APPLY_FAILED: &str = "ApplyFailed";
 /// The applier as a whole cannot work.
 pub(super) const TROUBLE: &str = "ApplierInTrouble";
 
+/// Something that the unit needs is not healthy yet. Waiting is no failure: nothing is counted as one.
+pub(super) const DEPENDENCY: &str = "DependencyNotReady";
+
+/// Something that the unit needs failed, and that is where somebody has to look.
+pub(super) const BLOCKED: &str = "DependencyFailed";
+
 /// The cluster did not believe what it was told.
 pub(super) const REFUSED: &str = "EnvelopeRefused";
 
@@ -96,6 +102,11 @@ impl Observation<'_> {
             UnitState::Applied => Condition::yes(kind, "Applied", format!("{} objects are applied", counts.objects)),
             UnitState::Failed => failed(kind, result),
             _ if !connected => not_reported(kind, connected, report),
+            UnitState::Waiting if !result.message.is_empty() => {
+                let is_blocked = result.worst.iter().any(|object| object.state == ObjectState::Blocked);
+                let reason = if is_blocked { BLOCKED } else { DEPENDENCY };
+                Condition::unknown(kind, reason, result.message.clone())
+            }
             UnitState::Waiting => Condition::unknown(kind, "Waiting", "its content has not arrived yet"),
             UnitState::Removing => {
                 Condition::unknown(kind, "Removing", "it was being removed when the cluster said so")

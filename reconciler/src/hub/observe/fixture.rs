@@ -253,6 +253,7 @@ pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlace
     }
     let unit_placement = UnitPlacement {
         depends_on: Default::default(),
+        removed_after: Vec::new(),
         variants: BTreeMap::from([(default, variant)]),
         clusters: placed.iter().map(|name| (cluster(name), placement.clone())).collect(),
     };

@@ -96,6 +96,12 @@ impl<'a> Observation<'a> {
         fleet.suspensions().of(unit, cluster, self.state.now)
     }
 
+    /// What a unit's release on a cluster waits for.
+    pub(super) fn waiting(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&'a str> {
+        let waiting = &self.state.waiting;
+        waiting.get(&(unit.clone(), cluster.clone())).map(String::as_str)
+    }
+
     pub(super) fn report(&self, cluster: &ClusterName) -> Option<&'a Report> {
         self.state.clusters.get(cluster)?.report.as_deref()
     }

@@ -211,6 +211,9 @@ impl Observation<'_> {
                 let message = format!("suspended by {}; {cluster} is not told", suspension.label());
                 return Condition::unknown(kind, SUSPENDED, message);
             }
+            if let Some(waits) = self.waiting(unit, cluster) {
+                return Condition::unknown(kind, evidence::DEPENDENCY, waits);
+            }
             return Condition::unknown(kind, "NotReleasedYet", format!("{cluster} is not told yet"));
         };
         if variant.digest == released.digest && wanted.replicas == told.replicas {
@@ -223,6 +226,10 @@ impl Observation<'_> {
                 suspension.label()
             );
             return Condition::unknown(kind, SUSPENDED, message);
+        }
+        if let Some(waits) = self.waiting(unit, cluster) {
+            let message = format!("{waits}; {cluster} is still told what was rendered from {older}");
+            return Condition::unknown(kind, evidence::DEPENDENCY, message);
         }
         Condition::unknown(
             kind,
@@ -250,11 +257,14 @@ impl Observation<'_> {
                 SUSPENDED,
                 format!("suspended by {}; {cluster} keeps it", suspension.label()),
             ),
-            (Some(_), None) => Condition::unknown(
-                Rung::Released.as_str(),
-                "NotReleasedYet",
-                format!("{cluster} is not told yet"),
-            ),
+            (Some(_), None) => match self.waiting(unit, cluster) {
+                Some(waits) => Condition::unknown(Rung::Released.as_str(), evidence::DEPENDENCY, waits),
+                None => Condition::unknown(
+                    Rung::Released.as_str(),
+                    "NotReleasedYet",
+                    format!("{cluster} is not told yet"),
+                ),
+            },
         };
         let healthy = if removing.is_true() {
             let message = removing.message.clone();
