@@ -56,6 +56,14 @@ pub const LOOK_FIRST: Duration = Duration::from_millis(500);
 /// See [`LOOK_FIRST`].
 pub const LOOK_MAX: Duration = Duration::from_secs(5);
 
+/// How long an object may take to become healthy where its unit says nothing: an image is pulled and a probe passes
+/// within it, and whoever waits for the unit hears of a broken one while still at the desk.
+pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long a custom resource without any status is waited for before it counts as one that nobody reports on:
+/// controllers write their first words within a second or two of seeing an object.
+pub const STATUS_GRACE: Duration = Duration::from_secs(5);
+
 /// What watches have said and nobody has read yet; a full queue makes them wait.
 pub const WATCH_EVENTS_MAX: usize = 256;
 

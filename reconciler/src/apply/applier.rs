@@ -160,11 +160,15 @@ impl Applier {
                 }
                 if is_new || self.pass_due.is_some_and(|due| now >= due) {
                     self.pass(is_new).await
+                } else if session.patience.next().is_some_and(|due| now >= due) {
+                    self.looked(false);
+                    Ok(())
                 } else if session.looks.due(now) {
                     let gone = session.look().await;
                     gone.map(|gone| self.looked(gone))
                 } else {
-                    let next = [self.pass_due, session.looks.next(), Some(self.resync_due)];
+                    let waits = session.patience.next();
+                    let next = [self.pass_due, session.looks.next(), waits, Some(self.resync_due)];
                     return self.rest(next.into_iter().flatten().min()).await;
                 }
             }
@@ -221,12 +225,12 @@ impl Applier {
     }
 
     fn looked(&mut self, gone: bool) {
-        if gone {
+        let Some(session) = &mut self.session else { return };
+        session.wait(Instant::now());
+        if session.settle_gates() || gone {
             self.pass_due = Some(Instant::now());
         }
-        if let Some(session) = &self.session {
-            session.publish(&self.report);
-        }
+        session.publish(&self.report);
     }
 
     fn failed(&mut self, cause: &SessionError) {

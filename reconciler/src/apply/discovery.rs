@@ -9,11 +9,12 @@ use std::sync::Arc;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::TypeMeta;
-use kube::core::discovery::v2::{APIGroupDiscovery, APIGroupDiscoveryList};
+use kube::core::discovery::v2::{APIGroupDiscovery, APIGroupDiscoveryList, APISubresourceDiscovery};
 
 use render::ObjectKey;
 use render::name::group_of;
 
+use super::order::is_built_in;
 use super::request::{RequestError, bounded};
 
 /// A kind as one version of its group serves it.
@@ -60,6 +61,8 @@ impl ServedKind {
 pub(super) struct Kinds {
     /// (group, kind) → by version, the preferred one first.
     served: BTreeMap<(String, String), Vec<Arc<ServedKind>>>,
+    /// Kinds of no API server's own, (group, kind), that have a status somebody writes apart from the rest.
+    with_status: BTreeSet<(String, String)>,
     /// Groups whose document is out of date, since their server did not answer.
     stale: BTreeSet<String>,
 }
@@ -95,6 +98,10 @@ impl Kinds {
                 }
                 let kind = resource.response_kind.as_ref().and_then(|kind| kind.kind.clone());
                 let kind = kind.unwrap_or_default();
+                let is_status = |sub: &APISubresourceDiscovery| sub.subresource.as_deref() == Some("status");
+                if !is_built_in(&name) && resource.subresources.iter().any(is_status) {
+                    self.with_status.insert((name.clone(), kind.clone()));
+                }
                 let served = Arc::new(ServedKind {
                     resource: ApiResource {
                         api_version: if name.is_empty() {
@@ -128,6 +135,11 @@ impl Kinds {
         let group = group_of(api_version);
         self.find(api_version, kind)
             .or_else(|| self.served.get(&(group.to_owned(), kind.to_owned()))?.first())
+    }
+
+    /// Whether an object is of a kind of no API server's own with a status that somebody writes apart from the rest.
+    pub(super) fn has_status(&self, key: &ObjectKey) -> bool {
+        self.with_status.contains(&(key.group.clone(), key.kind.clone()))
     }
 
     /// Why a kind is not known, in words for people.

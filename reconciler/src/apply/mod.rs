@@ -3,8 +3,9 @@
 //! In: a [`Desired`] state, the newest of which counts. Out: API requests, and an [`ApplyReport`].
 //! One runs per cluster, at its agent or at the hub. Reading order: [`run`] (`applier`, the loop) →
 //! `lease` (one per cluster) → `session` (what it knows while it holds the lease) → `pass` (one walk
-//! through `order`'s stages: `verify` what is there, `decrypt` with `sops` what is encrypted, send what differs) → `removal` (by the proof of
-//! `prune` and `inventory`) → `watch`, `look` and `health` → `status` (the report).
+//! through `order`'s stages: `verify` what is there, hold what `gate` says has to wait, `decrypt` with `sops` what is
+//! encrypted, send what differs) → `removal` (by the proof of `prune` and `inventory`) → `watch`, `look`, `health` and
+//! `patience` → `status` (the report).
 //!
 //! Journals, tunnels and envelopes are deliberately not here: whoever runs an applier hands it a
 //! [`Desired`] that was believed already. Nothing is forced here, and nothing is removed without proof.
@@ -16,6 +17,7 @@ mod decrypt;
 mod discovery;
 #[cfg(feature = "hub")]
 mod dry_run;
+mod gate;
 mod health;
 mod inventory;
 mod keyring;
@@ -25,6 +27,7 @@ mod message;
 mod object;
 mod order;
 mod pass;
+mod patience;
 mod prune;
 mod removal;
 mod request;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use render::depend;
 use render::describe::{CarriedStep, Content, is_chart};
 use render::model::ANNOTATION_UNIT;
 use render::{Digest, ObjectKey, UnitKey, yaml};
@@ -22,6 +23,8 @@ pub(super) struct Identity {
     pub api_version: String,
     /// When it is applied.
     pub stage: Stage,
+    /// The objects that must be there and healthy first, by its annotations.
+    pub needs: Box<[ObjectKey]>,
 }
 
 /// A content that cannot be sent.
@@ -78,6 +81,7 @@ pub(super) fn identify(content: &Content) -> Result<Identity, Box<Unfit>> {
     }
     Ok(Identity {
         stage: order::stage(&key),
+        needs: needs(&object),
         key,
         api_version,
     })
@@ -90,6 +94,13 @@ fn readable(original: &str) -> Value {
         .into_iter()
         .next()
         .map_or(Value::Null, |document| document.value)
+}
+
+/// What an object's annotations say that it needs. One that cannot be read was an Error when it was planned, and an
+/// override may have brought it since: it is not waited for what nobody can name.
+fn needs(object: &Value) -> Box<[ObjectKey]> {
+    let named = depend::annotations(object).filter_map(|(_, text)| depend::references(text).ok());
+    named.flatten().collect()
 }
 
 /// What is sent for an object: as delivered, with its namespace and the annotation of its unit.

@@ -15,6 +15,7 @@ use tracing::info;
 
 use super::FIELD_MANAGER;
 use super::discovery::Kinds;
+use super::gate;
 use super::inventory::Entry;
 use super::message;
 use super::order::{Stage, stage};
@@ -58,17 +59,24 @@ impl Session {
             )
         });
         let mut unwanted: BTreeMap<ObjectKey, Entry> = unwanted.collect();
+        let needs = Needs {
+            units: &self.unit_needs.clone(),
+            objects: &self.object_needs.clone(),
+        };
         while !unwanted.is_empty() && !interrupt.is_raised() {
-            let wave = wave(&unwanted);
+            let wave = wave(&unwanted, &needs);
             let mut blocked = BTreeSet::new();
+            let mut staying = BTreeSet::new();
             for (key, entry, step) in self.steps(&wave, &unwanted, brought).await? {
                 unwanted.remove(&key);
                 if let Step::Removing(_) | Step::Stuck(_) = step {
                     blocked.insert(entry.unit.clone());
+                    staying.insert(key.clone());
                 }
                 self.take_step(key, entry, step);
             }
             self.hold(&mut unwanted, &blocked);
+            self.hold_needed(&mut unwanted, &blocked, &staying, &needs);
         }
         Ok(())
     }
@@ -82,6 +90,59 @@ impl Session {
         for (key, entry) in unwanted.extract_if(.., |_, entry| blocked.contains(&entry.unit)) {
             let removal = Removal {
                 message: prune::waits_for(&entry.unit),
+                unit: entry.unit,
+                state: ObjectState::Removing,
+            };
+            self.removals.insert(key, removal);
+        }
+    }
+
+    /// What something that is not gone yet needs waits for it, and what that needs as well.
+    fn hold_needed(
+        &mut self,
+        unwanted: &mut BTreeMap<ObjectKey, Entry>,
+        blocked: &BTreeSet<UnitKey>,
+        staying: &BTreeSet<ObjectKey>,
+        needs: &Needs<'_>,
+    ) {
+        let mut waits: Vec<_> = blocked.iter().cloned().collect();
+        let mut seen = blocked.clone();
+        while let Some(unit) = waits.pop() {
+            for needed in needs.units.get(&unit).into_iter().flatten() {
+                if !seen.insert(needed.clone()) {
+                    continue;
+                }
+                waits.push(needed.clone());
+                self.keep_waiting(
+                    unwanted,
+                    &format!("waits until {unit}, which needs it, is gone"),
+                    |_, entry| entry.unit == *needed,
+                );
+            }
+        }
+        let mut waits: Vec<_> = staying.iter().cloned().collect();
+        let mut seen = staying.clone();
+        while let Some(key) = waits.pop() {
+            for needed in needs.objects.get(&key).into_iter().flatten() {
+                if !seen.insert(needed.clone()) {
+                    continue;
+                }
+                waits.push(needed.clone());
+                let words = format!("waits until {}, which needs it, is gone", gate::label(&key));
+                self.keep_waiting(unwanted, &words, |other, _| other == needed);
+            }
+        }
+    }
+
+    fn keep_waiting(
+        &mut self,
+        unwanted: &mut BTreeMap<ObjectKey, Entry>,
+        words: &str,
+        waits: impl Fn(&ObjectKey, &Entry) -> bool,
+    ) {
+        for (key, entry) in unwanted.extract_if(.., |key, entry| waits(key, entry)) {
+            let removal = Removal {
+                message: words.to_owned(),
                 unit: entry.unit,
                 state: ObjectState::Removing,
             };
@@ -170,8 +231,32 @@ impl Session {
     }
 }
 
-/// Of each unit, the objects of its last stage.
-fn wave(unwanted: &BTreeMap<ObjectKey, Entry>) -> Vec<ObjectKey> {
+/// Who needs whom, of what leaves.
+struct Needs<'a> {
+    units: &'a BTreeMap<UnitKey, Vec<UnitKey>>,
+    objects: &'a BTreeMap<ObjectKey, Box<[ObjectKey]>>,
+}
+
+/// Of each unit, the objects of its last stage, without what others that leave still need.
+fn wave(unwanted: &BTreeMap<ObjectKey, Entry>, needs: &Needs<'_>) -> Vec<ObjectKey> {
+    let last = last_stages(unwanted);
+    if needs.units.is_empty() && needs.objects.is_empty() {
+        return last;
+    }
+    let leaving: BTreeSet<_> = unwanted.values().map(|entry| &entry.unit).collect();
+    let of_units = leaving.iter().filter_map(|unit| needs.units.get(*unit)).flatten();
+    let needed_units: BTreeSet<_> = of_units.collect();
+    let of_objects = unwanted.keys().filter_map(|key| needs.objects.get(key));
+    let needed: BTreeSet<_> = of_objects.flat_map(|needed| needed.iter()).collect();
+    let is_free = |key: &ObjectKey, unit: &UnitKey| !needed_units.contains(unit) && !needed.contains(key);
+    // An object that is needed by one of an earlier stage goes before its own stage would say.
+    let free = unwanted.iter().filter(|(key, entry)| is_free(key, &entry.unit));
+    let wave = last_stages(&free.map(|(key, entry)| (key.clone(), entry.clone())).collect());
+    // Those that need each other in a circle, as an older content may have had it, go by their stages.
+    if wave.is_empty() { last } else { wave }
+}
+
+fn last_stages(unwanted: &BTreeMap<ObjectKey, Entry>) -> Vec<ObjectKey> {
     let mut last: BTreeMap<&UnitKey, Stage> = BTreeMap::new();
     for (key, entry) in unwanted {
         let stage = stage(key);
@@ -326,6 +411,41 @@ mod tests {
     }
 
     #[test]
+    fn what_others_need_leaves_after_them() {
+        let unit = |name: &str| name.parse::<UnitKey>().expect("a valid unit");
+        let key = |name: &str| ObjectKey::new("v1", "ConfigMap", "shop", name);
+        let objects = [
+            ("a", "infra/db"),
+            ("b", "shop/api"),
+            ("c", "shop/web"),
+            ("d", "shop/web"),
+        ];
+        let mut unwanted: BTreeMap<_, _> = objects.iter().map(|(name, unit)| (key(name), entry(unit))).collect();
+        let units = BTreeMap::from([
+            (unit("shop/web"), vec![unit("shop/api"), unit("infra/gone")]),
+            (unit("shop/api"), vec![unit("infra/db")]),
+        ]);
+        let objects = BTreeMap::from([(key("d"), Box::from([key("c")]))]);
+        let needs = Needs {
+            units: &units,
+            objects: &objects,
+        };
+        for expected in ["d", "c", "b", "a"] {
+            assert_eq!(wave(&unwanted, &needs), [key(expected)]);
+            unwanted.remove(&key(expected));
+        }
+        let circle = BTreeMap::from([(unit("a/a"), vec![unit("b/b")]), (unit("b/b"), vec![unit("a/a")])]);
+        let both: BTreeMap<_, _> = [("a", "a/a"), ("b", "b/b")]
+            .map(|(name, unit)| (key(name), entry(unit)))
+            .into();
+        let needs = Needs {
+            units: &circle,
+            objects: &BTreeMap::new(),
+        };
+        assert_eq!(wave(&both, &needs).len(), 2, "a circle keeps nothing for ever");
+    }
+
+    #[test]
     fn each_unit_loses_its_last_stage_first() {
         let namespace = ObjectKey::new("v1", "Namespace", "", "shop");
         let config = ObjectKey::new("v1", "ConfigMap", "shop", "a");
@@ -335,11 +455,11 @@ mod tests {
             .map(|key| (key.clone(), entry("shop/web")))
             .into();
         unwanted.insert(other.clone(), entry("other/web"));
-        assert_eq!(wave(&unwanted), [other.clone(), workload.clone()]);
+        assert_eq!(last_stages(&unwanted), [other.clone(), workload.clone()]);
         unwanted.remove(&workload);
         unwanted.remove(&other);
-        assert_eq!(wave(&unwanted), std::slice::from_ref(&config));
+        assert_eq!(last_stages(&unwanted), std::slice::from_ref(&config));
         unwanted.remove(&config);
-        assert_eq!(wave(&unwanted), [namespace]);
+        assert_eq!(last_stages(&unwanted), [namespace]);
     }
 }

@@ -14,11 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::decrypt::Decryption;
 use super::discovery::{Kinds, ServedKind};
+use super::gate::Gate;
 use super::health::Verdict;
 use super::inventory::{Inventory, InventoryError};
 use super::lease::LeaseState;
 use super::look::Looks;
 use super::object::{self, Identity, Unfit};
+use super::patience::Patience;
 use super::request::{RequestError, bounded};
 use super::status::Removal;
 use super::watch::Watches;
@@ -75,7 +77,12 @@ pub(super) struct Session {
     pub(super) known: BTreeMap<ObjectKey, Known>,
     /// Objects of the inventory that the delivery lacks.
     pub(super) removals: BTreeMap<ObjectKey, Removal>,
+    /// Unit → the units that it needs, also after it left, until its objects are gone: they go first.
+    pub(super) unit_needs: BTreeMap<UnitKey, Vec<UnitKey>>,
+    /// The same of objects.
+    pub(super) object_needs: BTreeMap<ObjectKey, Box<[ObjectKey]>>,
     pub(super) looks: Looks,
+    pub(super) patience: Patience,
     pub(super) watches: Watches,
     pub(super) decryption: Decryption,
 }
@@ -101,6 +108,12 @@ pub(super) struct Unit {
     pub(super) orphan: bool,
     /// How it is applied, as its content says.
     pub(super) policy: ApplyPolicy,
+    /// The units that must be healthy first on this cluster.
+    pub(super) depends_on: Vec<UnitKey>,
+    /// Whether some object of it names others that it needs.
+    pub(super) has_needs: bool,
+    /// Whether it waits for `depends_on`.
+    pub(super) gate: Gate,
     /// As described, with replicas put in.
     pub(super) objects: Vec<Content>,
     pub(super) slots: Vec<Slot>,
@@ -118,6 +131,10 @@ pub(super) struct Slot {
     pub(super) yielded: bool,
     /// Whether a document of its unit does not open, so that nothing of the unit is applied.
     pub(super) sealed: bool,
+    /// Whether it waits for something that it needs.
+    pub(super) held: bool,
+    /// Whether it was sent in this pass; each is sent once.
+    pub(super) tried: bool,
     pub(super) outcome: Outcome,
 }
 
@@ -172,7 +189,10 @@ impl Session {
             missing: BTreeMap::new(),
             known: BTreeMap::new(),
             removals: BTreeMap::new(),
+            unit_needs: BTreeMap::new(),
+            object_needs: BTreeMap::new(),
             looks: Looks::default(),
+            patience: Patience::default(),
             watches: Watches::default(),
             decryption: Decryption::new(options),
         })
@@ -191,6 +211,7 @@ impl Session {
             let kept = before.remove(key).filter(same);
             let mut adopted = kept.unwrap_or_else(|| Unit::new(unit));
             adopted.drift = unit.drift;
+            adopted.slots.iter_mut().for_each(|slot| slot.tried = false);
             self.units.insert(key.clone(), adopted);
         }
         let held = desired.held.units.iter();
@@ -246,6 +267,7 @@ impl Unit {
     fn new(unit: &DesiredUnit) -> Self {
         let mut slots = Vec::new();
         let mut unfit = Vec::new();
+        let policy = &unit.description.apply;
         let objects = unit.description.with_replicas(&unit.replicas);
         for (content, object) in objects.iter().enumerate() {
             match object::identify(object) {
@@ -255,6 +277,8 @@ impl Unit {
                     place: None,
                     yielded: false,
                     sealed: false,
+                    held: false,
+                    tried: false,
                     outcome: Outcome::waiting(String::new()),
                 }),
                 Err(found) => unfit.push(*found),
@@ -266,6 +290,10 @@ impl Unit {
             drift: unit.drift,
             orphan: unit.description.apply.deletion == DeletionPolicy::Orphan,
             policy: unit.description.apply.clone(),
+            // A dependency that must hold on other clusters too must hold on this one.
+            depends_on: policy.depends_on.iter().map(|needed| needed.unit.clone()).collect(),
+            has_needs: slots.iter().any(|slot: &Slot| !slot.identity.needs.is_empty()),
+            gate: Gate::Open,
             objects,
             slots,
             unfit,
@@ -341,7 +369,8 @@ impl Unit {
 impl Slot {
     /// Whether it is still to be sent in this pass.
     pub(super) fn needs_sending(&self) -> bool {
-        self.place.is_some() && !self.yielded && !self.sealed && self.outcome.state != ObjectState::Applied
+        let waits = self.yielded || self.sealed || self.held;
+        self.place.is_some() && !waits && !self.tried && self.outcome.state != ObjectState::Applied
     }
 
     fn is_unresolved(&self) -> bool {

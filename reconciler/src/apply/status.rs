@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use render::{ObjectKey, UnitKey};
 use tokio::sync::watch;
 
+use super::gate::{self, Gate};
 use super::message;
 use super::session::{Session, Slot, Unit};
 use crate::limits::WORST_OBJECTS_MAX;
@@ -106,34 +107,36 @@ impl Session {
         let mut counts = counts(&objects);
         counts.removing = removing(&removals);
         counts.stuck = stuck(&removals);
+        let state = match state(&objects) {
+            UnitState::Applying if unit.is_held() => UnitState::Waiting,
+            state => state,
+        };
+        let health = objects
+            .iter()
+            .map(|object| object.health)
+            .max()
+            .unwrap_or(Health::Current);
+        let worst = worst(objects.into_iter().chain(removals));
         UnitReport {
             digest: Some(unit.digest),
-            state: state(&objects),
-            health: objects
-                .iter()
-                .map(|object| object.health)
-                .max()
-                .unwrap_or(Health::Current),
-            message: String::new(),
+            state,
+            health,
+            message: sentence(&unit.gate, &worst),
             counts,
-            worst: worst(objects.into_iter().chain(removals)),
+            worst,
             drift: Vec::new(),
         }
     }
 
     fn result(&self, slot: &Slot) -> ObjectResult {
         let key = slot.place.as_ref().map_or(&slot.identity.key, |place| &place.key);
-        let verdict = self.known.get(key).map(|known| &known.verdict);
+        let (health, words) = self.fares(slot);
         let said = &slot.outcome.message;
-        let message = if said.is_empty() {
-            verdict.map_or("", |verdict| &verdict.message)
-        } else {
-            said
-        };
+        let message = if said.is_empty() { &words } else { said };
         ObjectResult {
             object: key.clone(),
             state: slot.outcome.state,
-            health: verdict.map_or(Health::Unknown, |verdict| verdict.health),
+            health,
             message: message::shorten(message),
         }
     }
@@ -150,6 +153,21 @@ impl Session {
             message: message::shorten(&removal.message),
         }
     }
+}
+
+/// What a unit waits for, or why it failed: of the worst object, in the words that there are.
+fn sentence(gate: &Gate, worst: &[ObjectResult]) -> String {
+    if let Gate::Waits(words) | Gate::Blocked(words) = gate {
+        return words.clone();
+    }
+    let tells = |object: &&ObjectResult| {
+        let is_leaving = matches!(object.state, ObjectState::Kept | ObjectState::Removing);
+        !object.message.is_empty() && !is_leaving
+    };
+    let first = worst.iter().find(tells);
+    first.map_or_else(String::new, |object| {
+        message::shorten(&format!("{}: {}", gate::label(&object.object), object.message))
+    })
 }
 
 fn removed_report(results: Vec<ObjectResult>) -> UnitReport {
@@ -210,7 +228,7 @@ fn state(objects: &[ObjectResult]) -> UnitState {
     }
 }
 
-fn is_failure(state: ObjectState) -> bool {
+pub(super) fn is_failure(state: ObjectState) -> bool {
     matches!(
         state,
         ObjectState::Failed | ObjectState::Conflict | ObjectState::Unsupported

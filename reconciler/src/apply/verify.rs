@@ -133,7 +133,7 @@ impl Session {
 }
 
 /// Whether this is what was last applied there, by this unit.
-fn was_left(entry: &Entry, unit: &UnitKey, place: &Place) -> bool {
+pub(super) fn was_left(entry: &Entry, unit: &UnitKey, place: &Place) -> bool {
     entry.unit == *unit && entry.uid.is_some() && entry.applied.as_ref() == Some(&place.digest)
 }
 

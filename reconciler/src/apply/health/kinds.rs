@@ -1,10 +1,12 @@
-//! One list of like things: the rules of the kinds that API servers have of their own.
+//! One list of like things: the rules of the kinds that API servers have of their own. docs/health.md is this list for
+//! people.
 
 use render::name::group_of;
 use serde_json::Value;
 
 use super::Verdict;
-use super::conditions::{is, message, reason, status};
+use super::conditions::Conditions;
+use super::custom;
 
 /// The rule of an object's kind, if it has one.
 pub(super) fn rule(object: &Value) -> Option<fn(&Value) -> Verdict> {
@@ -17,18 +19,20 @@ pub(super) fn rule(object: &Value) -> Option<fn(&Value) -> Verdict> {
         ("", "ReplicationController") => replica_set,
         ("", "Pod") => pod,
         ("batch", "Job") => job,
-        ("", "Service") => service,
         ("", "PersistentVolumeClaim") => claim,
+        ("", "PersistentVolume") => volume,
         ("", "Namespace") => namespace,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition,
         ("apiregistration.k8s.io", "APIService") => api_service,
-        // A budget that allows no disruption is as it should be, an Ingress without a controller that
-        // writes addresses never gets one, and an autoscaler without metrics still keeps its target.
-        ("policy", "PodDisruptionBudget")
+        ("certificates.k8s.io", "CertificateSigningRequest") => signing_request,
+        // A budget that allows no disruption is as it should be, an Ingress or a Service without a controller
+        // that writes addresses never gets one, and an autoscaler without metrics still keeps its target.
+        ("", "Service")
+        | ("policy", "PodDisruptionBudget")
         | ("networking.k8s.io", "Ingress")
         | ("autoscaling", "HorizontalPodAutoscaler")
         | ("batch", "CronJob") => always,
-        _ => return None,
+        (group, kind) => return custom::rule(group, kind),
     };
     Some(rule)
 }
@@ -55,8 +59,8 @@ fn unobserved(object: &Value) -> Option<Verdict> {
 }
 
 fn deployment(object: &Value) -> Verdict {
-    if reason(object, "Progressing") == "ProgressDeadlineExceeded" {
-        return Verdict::failed(message(object, "Progressing"));
+    if Conditions::of(object).reason("Progressing") == "ProgressDeadlineExceeded" {
+        return Verdict::failed(Conditions::of(object).message("Progressing"));
     }
     if let Some(verdict) = unobserved(object) {
         return verdict;
@@ -74,8 +78,8 @@ fn deployment(object: &Value) -> Verdict {
     if available < wanted {
         return Verdict::in_progress(format!("{available} of {wanted} replicas are available"));
     }
-    match status(object, "Available") {
-        Some("False") => Verdict::in_progress(message(object, "Available")),
+    match Conditions::of(object).status("Available") {
+        Some("False") => Verdict::in_progress(Conditions::of(object).message("Available")),
         _ => Verdict::current(),
     }
 }
@@ -126,8 +130,8 @@ fn daemon_set(object: &Value) -> Verdict {
 }
 
 fn replica_set(object: &Value) -> Verdict {
-    if is(object, "ReplicaFailure", "True") {
-        return Verdict::in_progress(message(object, "ReplicaFailure"));
+    if Conditions::of(object).is("ReplicaFailure", "True") {
+        return Verdict::in_progress(Conditions::of(object).message("ReplicaFailure"));
     }
     if let Some(verdict) = unobserved(object) {
         return verdict;
@@ -146,11 +150,11 @@ fn pod(object: &Value) -> Verdict {
     match object["status"]["phase"].as_str().unwrap_or_default() {
         "Succeeded" => Verdict::current(),
         "Failed" => Verdict::failed(pod_failure(object)),
-        "Running" if is(object, "Ready", "True") => Verdict::current(),
+        "Running" if Conditions::of(object).is("Ready", "True") => Verdict::current(),
         _ => match crash_loop(object) {
             Some(container) => Verdict::failed(format!("container {container} keeps crashing")),
-            None if status(object, "PodScheduled") == Some("False") => {
-                Verdict::in_progress(message(object, "PodScheduled"))
+            None if Conditions::of(object).status("PodScheduled") == Some("False") => {
+                Verdict::in_progress(Conditions::of(object).message("PodScheduled"))
             }
             None => Verdict::in_progress("it is not ready yet"),
         },
@@ -175,34 +179,46 @@ fn crash_loop(object: &Value) -> Option<&str> {
 }
 
 fn job(object: &Value) -> Verdict {
-    if is(object, "Failed", "True") {
-        return Verdict::failed(message(object, "Failed"));
+    if Conditions::of(object).is("Failed", "True") {
+        return Verdict::failed(Conditions::of(object).message("Failed"));
     }
-    if is(object, "Complete", "True") || is(object, "Suspended", "True") {
+    if Conditions::of(object).is("Complete", "True") || Conditions::of(object).is("Suspended", "True") {
         return Verdict::current();
     }
-    // A job that runs does what it should; only its end can be bad.
+    // What waits for a job waits for what it does: a migration that runs is not done.
     if object["status"]["startTime"].is_null() {
         return Verdict::in_progress("it has not started yet");
     }
-    Verdict::current()
-}
-
-fn service(object: &Value) -> Verdict {
-    let balancer = object["spec"]["type"] == "LoadBalancer";
-    let ingress = object["status"]["loadBalancer"]["ingress"].as_array();
-    if balancer && ingress.is_none_or(Vec::is_empty) {
-        return Verdict::in_progress("it has no address yet");
-    }
-    Verdict::current()
+    Verdict::in_progress("it runs")
 }
 
 fn claim(object: &Value) -> Verdict {
     match object["status"]["phase"].as_str().unwrap_or_default() {
-        "Bound" => Verdict::current(),
         "Lost" => Verdict::failed("its volume is lost"),
-        _ => Verdict::in_progress("it is not bound"),
+        // Most wait for the first pod that uses them, and that pod says when one of them is never bound.
+        _ => Verdict::current(),
     }
+}
+
+fn volume(object: &Value) -> Verdict {
+    match object["status"]["phase"].as_str().unwrap_or_default() {
+        "Failed" => Verdict::failed("it could not be reclaimed"),
+        "Pending" | "" => Verdict::in_progress("it is not available yet"),
+        _ => Verdict::current(),
+    }
+}
+
+fn signing_request(object: &Value) -> Verdict {
+    let conditions = Conditions::of(object);
+    for name in ["Denied", "Failed"] {
+        if conditions.is(name, "True") {
+            return Verdict::failed(conditions.message(name));
+        }
+    }
+    if conditions.is("Approved", "True") && object["status"]["certificate"].is_string() {
+        return Verdict::current();
+    }
+    Verdict::in_progress("it is not signed yet")
 }
 
 fn namespace(object: &Value) -> Verdict {
@@ -213,22 +229,24 @@ fn namespace(object: &Value) -> Verdict {
 }
 
 fn definition(object: &Value) -> Verdict {
-    if is(object, "NamesAccepted", "False") {
-        return Verdict::failed(message(object, "NamesAccepted"));
+    if Conditions::of(object).is("NamesAccepted", "False") {
+        return Verdict::failed(Conditions::of(object).message("NamesAccepted"));
     }
-    if is(object, "Established", "True") {
+    if Conditions::of(object).is("Established", "True") {
         return Verdict::current();
     }
-    if status(object, "Established") == Some("False") && reason(object, "Established") != "Installing" {
-        return Verdict::failed(message(object, "Established"));
+    if Conditions::of(object).status("Established") == Some("False")
+        && Conditions::of(object).reason("Established") != "Installing"
+    {
+        return Verdict::failed(Conditions::of(object).message("Established"));
     }
     Verdict::in_progress("it is not established yet")
 }
 
 fn api_service(object: &Value) -> Verdict {
-    match status(object, "Available") {
+    match Conditions::of(object).status("Available") {
         Some("True") => Verdict::current(),
-        Some(_) => Verdict::in_progress(message(object, "Available")),
+        Some(_) => Verdict::in_progress(Conditions::of(object).message("Available")),
         None => Verdict::in_progress("it was not tried yet"),
     }
 }

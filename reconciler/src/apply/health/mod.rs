@@ -1,14 +1,17 @@
 //! How an object fares, from its own status: kstatus' rules (kubernetes-sigs/cli-utils, `pkg/kstatus`),
 //! written anew as functions over JSON.
 //!
-//! Where kstatus and `kubectl rollout status` differ, the stricter one counts. Looking at objects is
-//! deliberately not here.
+//! Where kstatus and `kubectl rollout status` differ, the stricter one counts, but for what never comes in clusters
+//! without load balancers, or before a pod asks for it: that blocks nothing. Looking at objects is deliberately not here.
 
 mod conditions;
+mod custom;
 mod kinds;
 
+use render::name::group_of;
 use serde_json::Value;
 
+use super::order::is_built_in;
 use crate::wire::Health;
 
 /// What a status says.
@@ -39,6 +42,17 @@ impl Verdict {
     }
 }
 
+/// What is said of a custom resource without any status: it may be that nobody reports, or that nobody has yet.
+const SILENT: &str = "nothing was said of how it fares yet";
+
+impl Verdict {
+    /// Whether nothing was said of how it fares. It counts as Current, but for a while after it was applied, where
+    /// its kind has a status that somebody may still write.
+    pub(super) fn is_silent(&self) -> bool {
+        self.health == Health::Current && self.message == SILENT
+    }
+}
+
 /// Reads an object's health.
 pub(super) fn health(object: &Value) -> Verdict {
     if !object["metadata"]["deletionTimestamp"].is_null() {
@@ -49,8 +63,13 @@ pub(super) fn health(object: &Value) -> Verdict {
     }
     match kinds::rule(object) {
         Some(rule) => rule(object),
+        None if object["status"].is_null() && is_custom(object) => Verdict::new(Health::Current, SILENT),
         None => conditions::generic(object),
     }
+}
+
+fn is_custom(object: &Value) -> bool {
+    !is_built_in(group_of(object["apiVersion"].as_str().unwrap_or_default()))
 }
 
 /// Whether the health of this kind can be anything but Current, so that its status is worth reading.

@@ -7,6 +7,7 @@ mod stages;
 
 use render::UnitKey;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 pub(super) use brought::Brought;
 
@@ -48,13 +49,12 @@ impl Session {
         if interrupt.is_raised() {
             return Ok(PassEnd::Interrupted);
         }
-        self.open_documents().await?;
-        self.intend(&brought).await?;
-        self.publish(report);
-        let mut flight = Flight::new();
-        let sent = self.send_stages(&mut flight, &brought, interrupt, report).await;
-        let drained = self.land(&mut flight, &brought, interrupt).await;
-        let outcome = sent.and(drained);
+        self.settle_gates();
+        let mut outcome = self.send_round(&brought, interrupt, report).await;
+        // What was sent may be all that something else waited for. Each object is sent once, so this ends.
+        while outcome.is_ok() && !interrupt.is_raised() && self.settle_gates() {
+            outcome = self.send_round(&brought, interrupt, report).await;
+        }
         self.decryption.forget();
         if outcome.is_ok() && !interrupt.is_raised() {
             self.remove_unwanted(&brought, interrupt).await?;
@@ -65,16 +65,35 @@ impl Session {
                 .await
                 .map_err(SessionError::Inventory)?;
         }
+        self.remember_needs();
         self.forget();
         self.follow();
+        self.wait(Instant::now());
         self.publish(report);
         outcome?;
         Ok(self.end(interrupt))
     }
 
+    /// Sends, stage by stage, what may be sent now and was not yet in this pass.
+    async fn send_round(
+        &mut self,
+        brought: &Brought,
+        interrupt: &Interrupt,
+        report: &watch::Sender<ApplyReport>,
+    ) -> Result<(), SessionError> {
+        self.open_documents().await?;
+        self.intend(brought).await?;
+        self.publish(report);
+        let mut flight = Flight::new();
+        let sent = self.send_stages(&mut flight, brought, interrupt, report).await;
+        let drained = self.land(&mut flight, brought, interrupt).await;
+        sent.and(drained)
+    }
+
     fn end(&self, interrupt: &Interrupt) -> PassEnd {
         let slots = || self.units.values().flat_map(|unit| &unit.slots);
-        let applied = slots().all(|slot| slot.outcome.state == ObjectState::Applied);
+        // What waits for something else is no reason to try again: when that changes, it is seen.
+        let applied = slots().all(|slot| slot.held || slot.outcome.state == ObjectState::Applied);
         let removing = self
             .removals
             .values()

@@ -168,6 +168,7 @@ impl Session {
         };
         let unit = self.units.get_mut(&job.unit);
         if let Some(slot) = unit.and_then(|unit| unit.slots.get_mut(job.slot)) {
+            slot.tried = true;
             slot.outcome = outcome;
         }
         Ok(())

@@ -1,0 +1,298 @@
+//! What waits for what: how the things that something needs stand goes in, whether it may be applied comes out.
+//!
+//! An object that was applied as it is wanted is never held: what somebody changed by hand is put right at once,
+//! however its dependencies fare.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use render::{ObjectKey, UnitKey};
+
+use super::session::{Outcome, Session, Slot, Unit};
+use super::status::is_failure;
+use super::verify::was_left;
+use crate::wire::{Health, ObjectState};
+
+/// How something stands that others need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// It is not in this cluster's delivery, so nothing waits for it.
+    Absent,
+    /// Applied, and as it should be.
+    Healthy,
+    /// On its way.
+    UnderWay,
+    /// Something that it needs failed.
+    Blocked,
+    /// It failed.
+    Failed,
+}
+
+/// Whether something may be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    Open,
+    /// It waits, and what for.
+    Waits(String),
+    /// What keeps it from being applied at all.
+    Blocked(String),
+}
+
+/// The gate of something that needs these, by their names. What failed counts before what is under way.
+pub(super) fn gate(needs: impl IntoIterator<Item = (String, Standing)>) -> Gate {
+    let mut gate = Gate::Open;
+    for (name, standing) in needs {
+        match standing {
+            Standing::Absent | Standing::Healthy => {}
+            Standing::UnderWay if gate == Gate::Open => gate = Gate::Waits(format!("waits for {name}")),
+            Standing::UnderWay => {}
+            Standing::Blocked => return Gate::Blocked(format!("blocked by {name} (blocked)")),
+            Standing::Failed => return Gate::Blocked(format!("blocked by {name} (failed)")),
+        }
+    }
+    gate
+}
+
+impl Gate {
+    fn outcome(&self) -> Option<Outcome> {
+        match self {
+            Self::Open => None,
+            Self::Waits(words) => Some(Outcome::waiting(words.as_str())),
+            Self::Blocked(words) => Some(Outcome::new(ObjectState::Blocked, words.as_str())),
+        }
+    }
+}
+
+/// `Kind namespace/name`.
+pub(super) fn label(key: &ObjectKey) -> String {
+    let slash = if key.namespace.is_empty() { "" } else { "/" };
+    format!("{} {}{slash}{}", key.kind, key.namespace, key.name)
+}
+
+impl Session {
+    /// Holds what has to wait, and lets go of what need not any more; whether there was any such.
+    pub(super) fn settle_gates(&mut self) -> bool {
+        let mut opened = false;
+        let gates = self.gates();
+        for (key, unit) in &mut self.units {
+            unit.gate = gates.units.get(key).cloned().unwrap_or(Gate::Open);
+            for (index, slot) in unit.slots.iter_mut().enumerate() {
+                let gate = gates.objects.get(&(key.clone(), index)).unwrap_or(&unit.gate);
+                let entry = slot
+                    .place
+                    .as_ref()
+                    .and_then(|place| Some((place, self.inventory.get(&place.key)?)));
+                let was_left = entry.is_some_and(|(place, entry)| was_left(entry, key, place));
+                let is_done = slot.outcome.state == ObjectState::Applied || slot.yielded || was_left;
+                match gate.outcome().filter(|_| !is_done) {
+                    Some(outcome) => {
+                        slot.held = true;
+                        // A document that does not open is told first.
+                        if !slot.sealed {
+                            slot.outcome = outcome;
+                        }
+                    }
+                    None if slot.held => {
+                        slot.held = false;
+                        if slot.outcome.state != ObjectState::Applied && !slot.yielded && !slot.sealed {
+                            slot.outcome = Outcome::waiting("");
+                            opened = true;
+                        }
+                    }
+                    None => {}
+                }
+            }
+        }
+        opened
+    }
+
+    /// Remembers who needs what for as long as its objects are there: when both leave, they leave in reverse.
+    pub(super) fn remember_needs(&mut self) {
+        for (key, unit) in &self.units {
+            if unit.depends_on.is_empty() {
+                self.unit_needs.remove(key);
+            } else {
+                self.unit_needs.insert(key.clone(), unit.depends_on.clone());
+            }
+            for slot in unit.slots.iter().filter(|_| unit.has_needs) {
+                if let Some(place) = slot.place.as_ref().filter(|_| !slot.identity.needs.is_empty()) {
+                    self.object_needs.insert(place.key.clone(), slot.identity.needs.clone());
+                }
+            }
+        }
+        let inventory = &self.inventory;
+        self.object_needs.retain(|key, _| inventory.get(key).is_some());
+        if !self.unit_needs.is_empty() {
+            let units: BTreeSet<_> = inventory.iter().map(|(_, entry)| &entry.unit).collect();
+            self.unit_needs.retain(|unit, _| units.contains(unit));
+        }
+    }
+
+    /// The gates of everything that needs something.
+    fn gates(&self) -> Gates {
+        let needed: BTreeSet<_> = self.units.values().flat_map(|unit| &unit.depends_on).collect();
+        let standing: BTreeMap<_, _> = needed.into_iter().map(|key| (key, self.unit_standing(key))).collect();
+        let mut gates = Gates::default();
+        for (key, unit) in self.units.iter().filter(|(_, unit)| !unit.depends_on.is_empty()) {
+            let needs = unit
+                .depends_on
+                .iter()
+                .map(|needed| (needed.to_string(), standing[needed]));
+            gates.units.insert(key.clone(), gate(needs));
+        }
+        let needing = self.needing();
+        if needing.is_empty() {
+            return gates;
+        }
+        let needed = needing
+            .iter()
+            .flat_map(|(_, _, slot)| slot.identity.needs.iter())
+            .collect();
+        let standing = self.object_standings(&needed);
+        for (key, index, slot) in needing {
+            let needs = slot.identity.needs.iter();
+            let own =
+                gate(needs.map(|needed| (label(needed), standing.get(needed).copied().unwrap_or(Standing::Absent))));
+            let of_unit = gates.units.get(key);
+            let gate = match (own, of_unit) {
+                (Gate::Blocked(words), _) => Gate::Blocked(words),
+                (_, Some(Gate::Blocked(words))) => Gate::Blocked(words.clone()),
+                (Gate::Open, Some(gate)) => gate.clone(),
+                (gate, _) => gate,
+            };
+            gates.objects.insert((key.clone(), index), gate);
+        }
+        gates
+    }
+
+    /// Objects that name others, with unit and place in it.
+    fn needing(&self) -> Vec<(&UnitKey, usize, &Slot)> {
+        let mut needing = Vec::new();
+        for (key, unit) in self.units.iter().filter(|(_, unit)| unit.has_needs) {
+            let slots = unit.slots.iter().enumerate();
+            let named = slots.filter(|(_, slot)| !slot.identity.needs.is_empty());
+            needing.extend(named.map(|(index, slot)| (key, index, slot)));
+        }
+        needing
+    }
+
+    fn object_standings<'a>(&self, needed: &BTreeSet<&'a ObjectKey>) -> BTreeMap<&'a ObjectKey, Standing> {
+        let mut standings = BTreeMap::new();
+        let mut note = |key: &ObjectKey, standing: Standing| {
+            if let Some(needed) = needed.get(key) {
+                standings
+                    .entry(*needed)
+                    .and_modify(|known: &mut Standing| *known = standing.max(*known))
+                    .or_insert(standing);
+            }
+        };
+        for unit in self.units.values() {
+            for slot in unit.slots.iter().filter(|slot| !slot.yielded) {
+                // As the manifest has it, and as it is in the cluster where the manifest names no namespace.
+                let keys = [Some(&slot.identity.key), slot.place.as_ref().map(|place| &place.key)];
+                keys.into_iter()
+                    .flatten()
+                    .for_each(|key| note(key, self.slot_standing(slot)));
+            }
+            unit.unfit.iter().for_each(|unfit| note(&unfit.key, Standing::Failed));
+        }
+        standings
+    }
+
+    /// How a unit stands that others need.
+    fn unit_standing(&self, key: &UnitKey) -> Standing {
+        if self.missing.contains_key(key) {
+            return Standing::UnderWay;
+        }
+        let Some(unit) = self.units.get(key) else {
+            return Standing::Absent;
+        };
+        let slots = unit.slots.iter().map(|slot| self.slot_standing(slot));
+        let unfit = unit.unfit.iter().map(|unfit| {
+            if is_failure(unfit.state) {
+                Standing::Failed
+            } else {
+                Standing::UnderWay
+            }
+        });
+        slots.chain(unfit).max().unwrap_or(Standing::Healthy)
+    }
+
+    fn slot_standing(&self, slot: &Slot) -> Standing {
+        match slot.outcome.state {
+            state if is_failure(state) => Standing::Failed,
+            ObjectState::Blocked => Standing::Blocked,
+            // Nobody works on it: what is there is what is wanted.
+            ObjectState::Suspended => Standing::Healthy,
+            ObjectState::Applied => match self.fares(slot).0 {
+                Health::Current => Standing::Healthy,
+                Health::Failed => Standing::Failed,
+                Health::InProgress | Health::Unknown | Health::Terminating => Standing::UnderWay,
+            },
+            _ => Standing::UnderWay,
+        }
+    }
+}
+
+/// Gates by unit, and by unit and place in it for objects that need something themselves.
+#[derive(Default)]
+struct Gates {
+    units: BTreeMap<UnitKey, Gate>,
+    objects: BTreeMap<(UnitKey, usize), Gate>,
+}
+
+impl Unit {
+    /// Whether something of it waits for what it needs.
+    pub(super) fn is_held(&self) -> bool {
+        self.slots.iter().any(|slot| slot.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(needs: &[(&str, Standing)], expected: Gate) {
+        assert_eq!(
+            gate(needs.iter().map(|(name, standing)| ((*name).to_owned(), *standing))),
+            expected
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_or_is_healthy_is_not_waited_for() {
+        check(&[], Gate::Open);
+        check(
+            &[("infra/crds", Standing::Absent), ("infra/db", Standing::Healthy)],
+            Gate::Open,
+        );
+    }
+
+    #[test]
+    fn waiting_names_what_it_waits_for() {
+        let waits = Gate::Waits("waits for infra/crds".to_owned());
+        check(
+            &[("infra/crds", Standing::UnderWay), ("infra/db", Standing::UnderWay)],
+            waits,
+        );
+    }
+
+    #[test]
+    fn what_failed_blocks_and_counts_before_what_is_under_way() {
+        let blocked = |words: &str| Gate::Blocked(words.to_owned());
+        check(
+            &[("infra/crds", Standing::UnderWay), ("infra/db", Standing::Failed)],
+            blocked("blocked by infra/db (failed)"),
+        );
+        check(
+            &[("infra/db", Standing::Blocked)],
+            blocked("blocked by infra/db (blocked)"),
+        );
+    }
+
+    #[test]
+    fn a_unit_is_as_its_worst_object() {
+        use Standing::{Blocked, Failed, Healthy, UnderWay};
+        assert!(Healthy < UnderWay && UnderWay < Blocked && Blocked < Failed);
+    }
+}
