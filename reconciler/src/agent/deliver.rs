@@ -14,7 +14,7 @@ use crate::wire::{
 };
 
 /// What the agent holds, shared by the sessions that follow one another.
-pub(super) struct Holdings {
+pub struct Holdings {
     taken: Mutex<Taken>,
     journal: Journal,
     hub_keys: Vec<tunnel::PublicKey>,
@@ -32,7 +32,7 @@ struct Taken {
 
 impl Holdings {
     /// Starts with what the journal had.
-    pub(super) fn new(intake: Intake, journal: Journal, hub_keys: Vec<tunnel::PublicKey>) -> Self {
+    pub fn new(intake: Intake, journal: Journal, hub_keys: Vec<tunnel::PublicKey>) -> Self {
         let desired = watch::Sender::new(intake.desired().map(Arc::new));
         let refused = watch::Sender::new(None);
         Self {
@@ -45,7 +45,7 @@ impl Holdings {
     }
 
     /// What should be in the cluster, newest first.
-    pub(super) fn desired(&self) -> watch::Receiver<Option<Arc<Desired>>> {
+    pub fn desired(&self) -> watch::Receiver<Option<Arc<Desired>>> {
         self.desired.subscribe()
     }
 
@@ -149,9 +149,11 @@ impl Holdings {
 
 /// Why a deliver stream ended before its time.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DeliverError {
+pub enum DeliverError {
+    /// The stream itself.
     #[error("the stream failed")]
     Stream(#[source] FramingError),
+    /// What was taken could not be recorded.
     #[error("the journal failed")]
     Journal(#[source] JournalError),
 }
@@ -164,7 +166,7 @@ impl DeliverError {
 }
 
 /// Serves one deliver stream to its end. Contents that did not come before it do not come any more.
-pub(super) async fn serve<S>(holdings: &Holdings, stream: S) -> Result<(), DeliverError>
+pub async fn serve<S>(holdings: &Holdings, stream: S) -> Result<(), DeliverError>
 where
     S: AsyncRead + AsyncWrite,
 {

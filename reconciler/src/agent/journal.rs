@@ -10,15 +10,19 @@
 //! A content is written before the envelope that needs nothing else counts as complete, every file is
 //! written beside its place and moved there, and what does not read back is an error, never an empty journal.
 
-use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+mod files;
+
+use std::any::Any;
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use render::{ClusterName, Digest};
 use serde::de::DeserializeOwned;
 
+pub use files::Files;
+
+use self::files::LocalFiles;
 use crate::wire::{Held, Intake};
 
 const HELD_FILE: &str = "held.json";
@@ -29,10 +33,11 @@ const LOCK_FILE: &str = "lock";
 /// A journal on disk, used by one agent at a time.
 #[derive(Clone, Debug)]
 pub struct Journal {
+    files: Arc<dyn Files>,
     folder: PathBuf,
     holder: String,
     /// Locked as long as it is open.
-    _lock: Arc<fs::File>,
+    _lock: Arc<dyn Any + Send + Sync>,
 }
 
 /// A journal that could not be read or written.
@@ -79,37 +84,51 @@ impl Journal {
     /// Opens a journal, making its folder when there is none, and locks it. `name` becomes the identity of a
     /// new one.
     pub fn open(folder: impl Into<PathBuf>, name: &str) -> Result<Self, JournalError> {
+        Self::open_on(Arc::new(LocalFiles), folder, name)
+    }
+
+    /// As [`Self::open`], on another disk.
+    pub fn open_on(files: Arc<dyn Files>, folder: impl Into<PathBuf>, name: &str) -> Result<Self, JournalError> {
         let folder = folder.into();
         let contents = folder.join(CONTENTS_FOLDER);
-        make_private(&contents).map_err(|source| JournalError::Write { path: contents, source })?;
+        files
+            .make_private(&contents)
+            .map_err(|source| JournalError::Write { path: contents, source })?;
         let path = folder.join(LOCK_FILE);
-        let lock = fs::File::create(&path).map_err(|source| JournalError::Write {
-            path: path.clone(),
-            source,
-        })?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(JournalError::InUse { path: folder }),
-            Err(fs::TryLockError::Error(source)) => {
-                return Err(JournalError::Write {
-                    path: folder.join(LOCK_FILE),
-                    source,
-                });
+        let lock = match files.lock(&path) {
+            Ok(lock) => lock.into(),
+            Err(TryLockError::WouldBlock) => return Err(JournalError::InUse { path: folder }),
+            Err(TryLockError::Error(source)) => return Err(JournalError::Write { path, source }),
+        };
+        let mut journal = Self {
+            files,
+            folder,
+            holder: name.to_owned(),
+            _lock: lock,
+        };
+        let path = journal.folder.join(HOLDER_FILE);
+        match journal.read_file(&path)? {
+            Some(bytes) => journal.holder = String::from_utf8_lossy(&bytes).trim().to_owned(),
+            None => journal.write_file(&path, name.as_bytes())?,
+        }
+        journal.sync_folder(&journal.folder)?;
+        journal.sync_above();
+        Ok(journal)
+    }
+
+    /// Makes the folder itself last, whoever made it and whenever that was: what is synced in a folder that a loss
+    /// of power takes away goes with it. Folders that may not be opened were made by somebody else long ago.
+    fn sync_above(&self) {
+        for above in self.folder.ancestors().skip(1) {
+            let above = if above.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                above
+            };
+            if let Err(error) = self.files.sync_folder(above) {
+                tracing::debug!(path = %above.display(), %error, "Could not sync a folder above the journal.");
             }
         }
-        let path = folder.join(HOLDER_FILE);
-        let holder = match read_file(&path)? {
-            Some(bytes) => String::from_utf8_lossy(&bytes).trim().to_owned(),
-            None => {
-                write_file(&path, name.as_bytes())?;
-                name.to_owned()
-            }
-        };
-        Ok(Self {
-            folder,
-            holder,
-            _lock: Arc::new(lock),
-        })
     }
 
     /// The identity in the cluster's lease: the same after a restart, so that an agent that was killed goes
@@ -121,11 +140,11 @@ impl Journal {
     /// What was taken before. A content that is damaged counts as missing, since the hub can send it
     /// again; a damaged list is an error.
     pub fn read(&self, cluster: ClusterName) -> Result<Intake, JournalError> {
-        let held: Option<Held> = read_json(&self.folder.join(HELD_FILE))?;
+        let held: Option<Held> = self.read_json(&self.folder.join(HELD_FILE))?;
         let mut intake = Intake::new(cluster, held);
         for digest in intake.missing() {
             let path = self.content_path(digest);
-            let Some(bytes) = read_file(&path)? else { continue };
+            let Some(bytes) = self.read_file(&path)? else { continue };
             if let Err(error) = intake.content(digest, &bytes) {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(path = %path.display(), error, "Found a damaged content and left it out.");
@@ -141,26 +160,26 @@ impl Journal {
             path: path.clone(),
             source,
         })?;
-        write_file(&path, &bytes)?;
-        sync_folder(&self.folder)
+        self.write_file(&path, &bytes)?;
+        self.sync_folder(&self.folder)
     }
 
     /// Records a content's bytes.
     pub fn write_content(&self, digest: Digest, bytes: &[u8]) -> Result<(), JournalError> {
-        write_file(&self.content_path(digest), bytes)
+        self.write_file(&self.content_path(digest), bytes)
     }
 
     /// Makes the contents that were written last over a loss of power. Once for all of a delivery: a content
     /// that did not last is asked for again.
     pub fn sync_contents(&self) -> Result<(), JournalError> {
-        sync_folder(&self.folder.join(CONTENTS_FOLDER))
+        self.sync_folder(&self.folder.join(CONTENTS_FOLDER))
     }
 
     /// Removes contents that nothing names any more.
     pub fn remove_contents(&self, digests: &[Digest]) {
         for digest in digests {
             let path = self.content_path(*digest);
-            if let Err(error) = fs::remove_file(&path)
+            if let Err(error) = self.files.remove(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
                 tracing::warn!(path = %path.display(), %error, "Could not remove an old content.");
@@ -173,53 +192,49 @@ impl Journal {
             .join(CONTENTS_FOLDER)
             .join(format!("{}.json", digest.short(64)))
     }
-}
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, JournalError> {
-    let damaged = |source| JournalError::Damaged {
-        path: path.to_owned(),
-        source,
-    };
-    let Some(bytes) = read_file(path)? else { return Ok(None) };
-    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
-}
-
-/// Makes a folder that nobody else on this machine can look into: contents may hold Secrets. One that an
-/// older version left open is closed.
-fn make_private(folder: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(folder)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
-}
-
-fn read_file(path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(JournalError::Read {
+    fn read_json<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, JournalError> {
+        let damaged = |source| JournalError::Damaged {
             path: path.to_owned(),
             source,
-        }),
+        };
+        let Some(bytes) = self.read_file(path)? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(damaged)
     }
-}
 
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
-    let failed = |source| JournalError::Write {
-        path: path.to_owned(),
-        source,
-    };
-    let beside = path.with_extension("new");
-    let mut file = fs::File::create(&beside).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.sync_data().map_err(failed)?;
-    fs::rename(&beside, path).map_err(failed)
-}
+    fn read_file(&self, path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
+        match self.files.read(path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(JournalError::Read {
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
 
-/// A file's move into a folder lasts only once the folder is on disk.
-fn sync_folder(folder: &Path) -> Result<(), JournalError> {
-    let failed = |source| JournalError::Write {
-        path: folder.to_owned(),
-        source,
-    };
-    let opened = fs::File::open(folder).map_err(failed)?;
-    opened.sync_all().map_err(failed)
+    /// Writes beside the file's place, and moves it there once it is on disk: whatever happens, there is the
+    /// old file or the new one.
+    fn write_file(&self, path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
+        let beside = path.with_extension("new");
+        let files = &self.files;
+        let written = files
+            .write(&beside, bytes)
+            .and_then(|()| files.sync_file(&beside))
+            .and_then(|()| files.rename(&beside, path));
+        written.map_err(|source| JournalError::Write {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// A file's move into a folder lasts only once the folder is on disk.
+    fn sync_folder(&self, folder: &Path) -> Result<(), JournalError> {
+        self.files.sync_folder(folder).map_err(|source| JournalError::Write {
+            path: folder.to_owned(),
+            source,
+        })
+    }
 }

@@ -13,5 +13,6 @@ mod run;
 mod session;
 mod target;
 
-pub use journal::{Journal, JournalError};
+pub use deliver::{DeliverError, Holdings, serve};
+pub use journal::{Files, Journal, JournalError};
 pub use run::{AgentError, AgentOptions, run};

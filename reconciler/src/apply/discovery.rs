@@ -142,6 +142,11 @@ impl Kinds {
         self.with_status.contains(&(key.group.clone(), key.kind.clone()))
     }
 
+    /// Whether a kind that is not known may be known soon: its group does not answer right now.
+    pub(super) fn is_away(&self, api_version: &str) -> bool {
+        self.stale.contains(group_of(api_version))
+    }
+
     /// Why a kind is not known, in words for people.
     pub(super) fn absence(&self, api_version: &str, kind: &str) -> String {
         let group = group_of(api_version);

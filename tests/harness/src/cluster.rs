@@ -1,7 +1,8 @@
 //! One cluster: its objects, its faults, and what each request gets.
 
-use std::convert::Infallible;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -9,15 +10,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _};
 use http::{Request, Response, header};
+use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::controller::{self, Settle};
 use crate::failure::Failure;
-use crate::fault::Faults;
+use crate::fault::{Cut, End, Faults};
 use crate::limits::{BODY_BYTES_MAX, WATCH_WINDOW_EVENTS};
 use crate::request::{Call, Query, Target, target};
 use crate::store::{Saved, State};
@@ -25,7 +28,7 @@ use crate::verbs::{self, Answer};
 use crate::{bootstrap, documents, watching};
 
 /// The body of an answer.
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// How a cluster is.
 #[derive(Clone, Debug)]
@@ -62,6 +65,7 @@ struct Inner {
     changed: watch::Sender<u64>,
     faults: Faults,
     options: Options,
+    requests: Mutex<BTreeMap<(String, String), u64>>,
     /// Whether a task waits for `ready_after`.
     waits: AtomicBool,
 }
@@ -93,6 +97,7 @@ impl ApiServer {
             state: Mutex::new(state),
             faults: Faults::default(),
             options,
+            requests: Mutex::default(),
             waits: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
@@ -106,6 +111,21 @@ impl ApiServer {
     /// What goes wrong with it.
     pub fn faults(&self) -> &Faults {
         &self.inner.faults
+    }
+
+    /// How many requests it was asked so far, by verb and resource; watches count when they begin.
+    pub fn requests(&self) -> BTreeMap<(String, String), u64> {
+        self.inner
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Forgets what watches could look back to, as a server does that starts anew or compacts: who goes on from
+    /// an older version gets 410.
+    pub fn forget_events(&self) {
+        self.state().forget_events();
     }
 
     /// How many objects it holds.
@@ -138,35 +158,55 @@ impl ApiServer {
         self.inner.changed.subscribe()
     }
 
-    /// Answers a request.
-    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    /// Answers a request; an error is a connection that ends.
+    pub async fn answer<B>(&self, request: Request<B>) -> io::Result<Response<Body>>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         match read(request).await {
             Ok(call) => self.answer_call(call).await,
-            Err(failure) => refused(&failure),
+            Err(failure) => Ok(refused(&failure)),
         }
     }
 
-    async fn answer_call(&self, call: Call) -> Response<Body> {
+    async fn answer_call(&self, call: Call) -> io::Result<Response<Body>> {
         let target = target(&call.path);
         let verdict = match &target {
             Target::Place(place) => {
                 let verb = call.verb(!place.name.is_empty());
-                self.inner.faults.judge(verb, &place.plural)
+                self.count(verb, &place.plural);
+                self.inner.faults.judge(verb, &place.plural, &place.name)
             }
-            _ => self.inner.faults.judge("get", ""),
+            _ => self.inner.faults.judge("get", "", ""),
         };
         if verdict.wait > Duration::ZERO {
             tokio::time::sleep(verdict.wait).await;
         }
-        if let Some(failure) = verdict.failure {
-            return refused(&failure);
+        if let Some(failure) = self.inner.faults.objection(&call.authorization) {
+            return Ok(refused(&failure));
         }
-        match self.decide(&call, &target) {
-            Ok(Answer::Json { code, value, warnings }) => json(code, &value, &warnings, content_type(&call, &target)),
+        match verdict.end {
+            End::Answer => Ok(self.do_call(&call, &target)),
+            End::Refuse(failure) => Ok(refused(&failure)),
+            End::Hang => std::future::pending().await,
+            End::Unreachable => Err(io::ErrorKind::ConnectionRefused.into()),
+            End::Lose => {
+                drop(self.do_call(&call, &target));
+                Err(io::ErrorKind::ConnectionReset.into())
+            }
+            End::Cut(how) => Ok(cut(self.do_call(&call, &target), how).await),
+        }
+    }
+
+    fn count(&self, verb: &str, resource: &str) {
+        let mut requests = self.inner.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        *requests.entry((verb.to_owned(), resource.to_owned())).or_default() += 1;
+    }
+
+    fn do_call(&self, call: &Call, target: &Target) -> Response<Body> {
+        match self.decide(call, target) {
+            Ok(Answer::Json { code, value, warnings }) => json(code, &value, &warnings, content_type(call, target)),
             Ok(Answer::Text { code, text }) => respond(code, "text/plain", Bytes::from_static(text.as_bytes()), &[]),
             Ok(Answer::Watch(plan)) => watching::response(self.clone(), plan),
             Err(failure) => refused(&failure),
@@ -225,16 +265,16 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Response<Body>>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let server = self.clone();
-        Box::pin(async move { Ok(server.answer(request).await) })
+        Box::pin(async move { server.answer(request).await })
     }
 }
 
@@ -260,8 +300,29 @@ where
         accept: text(header::ACCEPT),
         content_type: text(header::CONTENT_TYPE),
         user_agent: text(header::USER_AGENT),
+        authorization: text(header::AUTHORIZATION),
         body: body.to_bytes(),
     })
+}
+
+/// The first half of an answer, and how it ends.
+async fn cut(response: Response<Body>, how: Cut) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let bytes = match body.collect().await {
+        Ok(whole) => whole.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    let half = stream::iter([Ok(Frame::data(bytes.slice(..bytes.len() / 2)))]);
+    let end = async move {
+        match how {
+            Cut::Truncated => None,
+            Cut::Reset => Some(Err(io::ErrorKind::ConnectionReset.into())),
+            Cut::Stalled => std::future::pending().await,
+        }
+    };
+    let end = stream::once(end).filter_map(std::future::ready);
+    Response::from_parts(parts, StreamBody::new(half.chain(end)).boxed_unsync())
 }
 
 fn content_type(call: &Call, target: &Target) -> &'static str {
@@ -292,6 +353,6 @@ fn respond(code: u16, content_type: &str, bytes: Bytes, warnings: &[String]) -> 
     for warning in warnings {
         builder = builder.header(header::WARNING, format!("299 - {warning:?}"));
     }
-    let body = Full::new(bytes).boxed_unsync();
+    let body = Full::new(bytes).map_err(|never| match never {}).boxed_unsync();
     builder.body(body).expect("headers of our own words are valid")
 }

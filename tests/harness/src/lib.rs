@@ -35,7 +35,7 @@ pub mod demo;
 pub mod fleet;
 
 pub use cluster::{ApiServer, Backup, Body, Options};
-pub use fault::{Fault, FaultId, Faults, Requests};
+pub use fault::{Cut, Fault, FaultId, Faults, Requests};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! body of JSON lines that ends with the watch's time, a dropped connection, or a gap in what is remembered.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
+use std::io;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -27,6 +27,7 @@ struct Watching {
     lines: VecDeque<Bytes>,
     changes: watch::Receiver<u64>,
     drops: watch::Receiver<u64>,
+    silences: watch::Receiver<u64>,
     /// Whether a row was shown, so that the next ones need no columns.
     shown: bool,
     ended: bool,
@@ -39,7 +40,7 @@ pub(crate) fn response(server: ApiServer, plan: Plan) -> Response<Body> {
     let watching = Watching::new(server, plan);
     let frames = stream::unfold(watching, |mut watching| async move {
         let line = watching.next().await?;
-        Some((Ok::<_, Infallible>(Frame::data(line)), watching))
+        Some((Ok::<_, io::Error>(Frame::data(line)), watching))
     });
     Response::builder()
         .header(header::CONTENT_TYPE, "application/json")
@@ -54,6 +55,7 @@ impl Watching {
         let mut watching = Self {
             changes: server.changes(),
             drops: server.faults().watch_drops(),
+            silences: server.faults().watch_silences(),
             server,
             lines: VecDeque::new(),
             shown: false,
@@ -87,6 +89,7 @@ impl Watching {
             tokio::select! {
                 biased;
                 _ = self.drops.changed() => return None,
+                _ = self.silences.changed() => std::future::pending().await,
                 () = sleep_until(self.ends) => self.ended = true,
                 changed = self.changes.changed() => self.ended = changed.is_err(),
                 () = sleep_until(self.bookmark) => {

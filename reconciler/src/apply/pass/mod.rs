@@ -41,7 +41,7 @@ impl Session {
         let brought = Brought::new(&desired.held.lineage, desired.held.sequence);
         self.adopt(desired);
         self.resolve();
-        if self.has_unresolved() || std::mem::take(&mut self.doubts_kinds) {
+        if self.has_unresolved() || self.lacks_kinds(|_| true) || std::mem::take(&mut self.doubts_kinds) {
             self.discover().await?;
         }
         self.verify(&brought).await?;
@@ -100,11 +100,22 @@ impl Session {
             .any(|removal| matches!(removal.state, ObjectState::Removing | ObjectState::Stuck));
         if interrupt.is_raised() {
             PassEnd::Interrupted
-        } else if applied && !removing {
+        } else if applied && !removing && !self.lacks_kinds(|api_version| self.kinds.is_away(api_version)) {
             PassEnd::Settled
         } else {
             PassEnd::Unsettled
         }
+    }
+
+    /// Whether something of such an API version is to be removed and its kind is not known: it would stay for ever
+    /// if nobody asked for kinds again.
+    fn lacks_kinds(&self, such: impl Fn(&str) -> bool) -> bool {
+        let entries = self
+            .removals
+            .keys()
+            .filter_map(|key| Some((key, self.inventory.get(key)?)));
+        let mut unknown = entries.filter(|(key, entry)| self.kinds.find_any(&entry.api_version, &key.kind).is_none());
+        unknown.any(|(_, entry)| such(&entry.api_version))
     }
 
     async fn discover(&mut self) -> Result<(), SessionError> {

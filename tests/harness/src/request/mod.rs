@@ -24,6 +24,7 @@ pub(crate) struct Call {
     pub accept: String,
     pub content_type: String,
     pub user_agent: String,
+    pub authorization: String,
     pub body: Bytes,
 }
 

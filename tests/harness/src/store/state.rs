@@ -229,6 +229,11 @@ impl State {
         }
     }
 
+    /// Forgets what happened, and keeps what there is.
+    pub(crate) fn forget_events(&mut self) {
+        self.history.restart(self.version);
+    }
+
     /// Goes back to a moment, lower version included, and forgets all events.
     pub(crate) fn restore(&mut self, saved: &Saved) {
         self.version = saved.version;

@@ -1,4 +1,7 @@
 //! The server as its clients meet it, without a socket.
 
 mod agent;
+mod applier;
 mod basics;
+mod crash;
+mod faults;
