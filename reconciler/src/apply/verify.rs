@@ -4,12 +4,12 @@
 //! fields that we own: whoever changes the value of one of them takes it over. The second holds only for
 //! objects that this process applied, since only then it is known what they were left as.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 use kube::Client;
-use kube::api::ListParams;
+use kube::api::{ListParams, ObjectMeta};
 use render::{ObjectKey, UnitKey};
 
 use super::discovery::ServedKind;
@@ -151,6 +151,9 @@ async fn look(client: &Client, group: Group) -> Result<Vec<(ObjectKey, Seen)>, R
         return one_by_one(client, &group, with_status).await;
     }
     let api = group.kind.api(client, &group.namespace);
+    // Others' objects of the kind are passed over page by page: what is kept goes with what is ours.
+    let names: BTreeSet<&str> = group.names.iter().map(String::as_str).collect();
+    let is_ours = |metadata: &ObjectMeta| metadata.name.as_deref().is_some_and(|name| names.contains(name));
     let key = |name: Option<String>| key(&group, name.unwrap_or_default());
     let mut params = ListParams::default().limit(LIST_PAGE_OBJECTS);
     let mut seen = Vec::new();
@@ -158,14 +161,14 @@ async fn look(client: &Client, group: Group) -> Result<Vec<(ObjectKey, Seen)>, R
         // Secrets and their like are not read when metadata will do.
         let next = if with_status {
             let page = bounded(api.list(&params)).await?;
-            for object in page.items {
+            for object in page.items.into_iter().filter(|object| is_ours(&object.metadata)) {
                 let object = group.kind.typed(object);
                 seen.push((group.kind.key(&object), Seen::object(&object)));
             }
             page.metadata.continue_
         } else {
             let page = bounded(api.list_metadata(&params)).await?;
-            let items = page.items.iter();
+            let items = page.items.iter().filter(|item| is_ours(&item.metadata));
             seen.extend(items.map(|item| (key(item.metadata.name.clone()), plain(&item.metadata))));
             page.metadata.continue_
         };
@@ -192,7 +195,7 @@ async fn one_by_one(client: &Client, group: &Group, with_status: bool) -> Result
 }
 
 /// An object of a kind whose health is never anything but Current.
-fn plain(metadata: &kube::api::ObjectMeta) -> Seen {
+fn plain(metadata: &ObjectMeta) -> Seen {
     let verdict = if metadata.deletion_timestamp.is_some() {
         Verdict {
             health: Health::Terminating,

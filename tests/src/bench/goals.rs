@@ -5,6 +5,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Goal {
     AtMost(f64),
+    AtLeast(f64),
 }
 
 impl Goal {
@@ -12,6 +13,7 @@ impl Goal {
     pub(super) fn is_met_by(self, value: f64) -> bool {
         match self {
             Self::AtMost(bound) => value <= bound,
+            Self::AtLeast(bound) => value >= bound,
         }
     }
 }
@@ -20,12 +22,19 @@ impl std::fmt::Display for Goal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::AtMost(bound) => write!(f, "<={bound}"),
+            Self::AtLeast(bound) => write!(f, ">={bound}"),
         }
     }
 }
 
 /// Bench, figure, goal, in the figure's unit.
 const GOALS: &[(&str, &str, Goal)] = &[
+    ("apply", "first_apply_vs_bare_loop", Goal::AtLeast(0.8)),
+    ("apply", "noop_resync_2000", Goal::AtMost(1_000.0)),
+    ("apply", "noop_resync_writes", Goal::AtMost(0.0)),
+    ("apply", "drift_corrected_p50", Goal::AtMost(40.0)),
+    ("apply", "drift_corrected_p99", Goal::AtMost(250.0)),
+    ("apply", "agent_rss_5000", Goal::AtMost(60.0)),
     ("fleet", "hundred_clusters_p90", Goal::AtMost(2.0)),
     ("fleet", "thousand_clusters_p90", Goal::AtMost(15.0)),
     ("fleet", "hub_restart_100k", Goal::AtMost(15.0)),

@@ -7,6 +7,7 @@
 //! To add a bench, write `NAME.rs` with `pub(super) fn run(figures: &mut Figures) -> anyhow::Result<()>` and
 //! name it in `BENCHES`.
 
+mod apply;
 mod corpus;
 mod figures;
 mod fleet;
@@ -23,6 +24,7 @@ type Bench = (&'static str, fn(&mut Figures) -> anyhow::Result<()>);
 
 /// Every bench there is, by name.
 const BENCHES: &[Bench] = &[
+    ("apply", apply::run),
     ("fleet", fleet::run),
     ("machine", machine::run),
     ("push", push::run),

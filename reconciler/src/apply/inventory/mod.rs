@@ -5,6 +5,8 @@
 //! that nobody remembers. What may be removed is deliberately not decided here.
 
 mod codec;
+#[cfg(test)]
+mod large;
 mod store;
 
 use render::UnitKey;

@@ -68,6 +68,12 @@ impl Inventory {
         Ok(Self::from_shards(list.items))
     }
 
+    /// One that nothing was written to.
+    #[cfg(test)]
+    pub(super) fn empty() -> Self {
+        Self::from_shards(Vec::new())
+    }
+
     fn from_shards(shards: Vec<ConfigMap>) -> Self {
         let mut inventory = Self {
             entries: BTreeMap::new(),

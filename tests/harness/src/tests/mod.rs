@@ -5,3 +5,4 @@ mod applier;
 mod basics;
 mod crash;
 mod faults;
+mod scale;

@@ -6,7 +6,7 @@
 
 mod fleet;
 mod memory;
-mod requests;
+pub(super) mod requests;
 mod watch;
 
 use std::thread;
