@@ -2,7 +2,6 @@
 //!
 //! The clusters carry the ids, names and labels that the examples ask for.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,7 +55,7 @@ fn outcome(folder: &Path) -> Outcome {
         revision,
         fleet: Arc::new(fleet),
         reports: Reports::default(),
-        chart_previews: BTreeMap::new(),
+        chart_previews: render::chart::Previews::default(),
         previous: Arc::new(Published::default()),
         now: 0,
     };

@@ -65,7 +65,7 @@ fn planned(files: &[(&str, String)]) -> (Plan, Vec<Finding>) {
         revision,
         fleet: Arc::new(fleet),
         reports: Reports::default(),
-        chart_previews: BTreeMap::new(),
+        chart_previews: render::chart::Previews::default(),
         previous: Arc::new(Published::default()),
         now: 1_700_000_000,
     };

@@ -47,7 +47,7 @@ fn planned(previous: Published) -> Plan {
         revision,
         fleet: Arc::new(fleet),
         reports: Reports::default(),
-        chart_previews: BTreeMap::new(),
+        chart_previews: render::chart::Previews::default(),
         previous: Arc::new(previous),
         now: 1_700_000_000,
     };

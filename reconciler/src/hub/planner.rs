@@ -163,7 +163,7 @@ pub fn plan_fleet(
         revision: fleet.revision.clone(),
         fleet: Arc::clone(fleet),
         reports: Reports::default(),
-        chart_previews: BTreeMap::new(),
+        chart_previews: render::chart::Previews::default(),
         previous,
         now,
     };

@@ -2,6 +2,8 @@
 //!
 //! Clusternet's words are read as they are; `skipCRDs` and `replaceCRDs` are two of the three ways of `crds`.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::digest::Digest;
@@ -16,7 +18,7 @@ pub const TIMEOUT_SECONDS_DEFAULT: u32 = 300;
 /// Characters of a release's name, by Helm.
 const RELEASE_NAME_CHARS_MAX: usize = 53;
 
-/// What a HelmChart orders. It has no `Debug`: values may be secret.
+/// What a HelmChart orders.
 #[derive(Clone, PartialEq)]
 pub struct ChartOrder {
     /// Where the chart comes from.
@@ -154,6 +156,16 @@ impl ChartOrder {
             crds: spec.crds()?,
             history_max: spec.number("historyMax")?.unwrap_or(HISTORY_DEFAULT),
         })
+    }
+}
+
+/// Without values, which may be secret.
+impl fmt::Debug for ChartOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChartOrder")
+            .field("source", &self.source)
+            .field("release_name", &self.release_name)
+            .finish_non_exhaustive()
     }
 }
 

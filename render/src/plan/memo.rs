@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::describe::is_chart;
 use crate::digest::Digest;
 use crate::fleet::{Base, Unit};
 use crate::model::{Override, PlaintextSecrets, Subscription};
@@ -37,6 +38,8 @@ struct UnitInputs {
     overrides: Vec<Arc<Override>>,
     of_nothing: Vec<Arc<Override>>,
     previous: Option<UnitPlacement>,
+    /// Over all predictions, where the unit has charts.
+    previews: Option<Digest>,
 }
 
 impl Memo {
@@ -52,6 +55,7 @@ impl Memo {
             overrides: touching.all().map(Arc::clone).collect(),
             of_nothing: context.snapshot.fleet.of_nothing.clone(),
             previous: context.snapshot.previous.units.get(key).cloned(),
+            previews: has_chart(&unit.base).then_some(context.previews),
         };
         let revision = &context.snapshot.revision;
         let before = self.units.get(key);
@@ -94,5 +98,10 @@ impl UnitInputs {
             && self.overrides == other.overrides
             && self.of_nothing == other.of_nothing
             && self.previous == other.previous
+            && self.previews == other.previews
     }
+}
+
+fn has_chart(base: &Base) -> bool {
+    base.objects.iter().any(|object| is_chart(&object.key))
 }

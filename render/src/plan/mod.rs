@@ -6,11 +6,13 @@
 mod delta;
 mod diff;
 mod memo;
+mod previews;
 mod unit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::chart::{PreviewKey, PreviewRequest, Previews};
 use crate::describe::Description;
 use crate::digest::Digest;
 use crate::finding::Finding;
@@ -31,8 +33,8 @@ pub struct Snapshot {
     pub fleet: Arc<Fleet>,
     /// Capacity by cluster; read by dynamic scheduling.
     pub reports: Reports,
-    /// Objects inside charts, as a `helm template` predicted them: chart digest → objects.
-    pub chart_previews: BTreeMap<Digest, Vec<serde_json::Value>>,
+    /// What charts are predicted to bring.
+    pub chart_previews: Previews,
     /// What `rendered` says now.
     pub previous: Arc<Published>,
     /// Seconds since 1970.
@@ -51,6 +53,8 @@ pub struct Plan {
     /// The contents rendered by this plan, by digest. What is held back is not among them: its content
     /// is where `previous` came from.
     pub contents: BTreeMap<Digest, Arc<Description>>,
+    /// Predictions of charts that are still to be made. Until then their clusters keep what they have.
+    pub pending: BTreeMap<PreviewKey, PreviewRequest>,
     /// Findings of scheduling, localizing and policy, sorted; load's are not repeated.
     pub findings: Vec<Finding>,
 }
@@ -66,11 +70,14 @@ pub fn plan(snapshot: &Snapshot, memo: &mut Memo) -> Plan {
             plan.contents
                 .insert(rendered.content.digest, Arc::clone(&rendered.content));
         }
+        let pending = planned.pending.iter().map(|request| (request.key(), request.clone()));
+        plan.pending.extend(pending);
         plan.findings.extend(planned.findings.iter().cloned());
         if !planned.placement.clusters.is_empty() {
             plan.units.insert(key.clone(), planned.placement.clone());
         }
     }
+    plan.findings.extend(previews::missing_helm(snapshot));
     *memo = next;
     plan.findings.sort();
     plan

@@ -1,3 +1,5 @@
+mod previews;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -123,7 +125,7 @@ fn snapshot(digit: char, units: Vec<(UnitKey, Unit)>, overrides: Vec<Arc<Overrid
         revision: revision(digit),
         fleet: Arc::new(fleet),
         reports: Reports::default(),
-        chart_previews: BTreeMap::new(),
+        chart_previews: Default::default(),
         previous: Arc::new(Published {
             record: None,
             units: previous.units.clone(),

@@ -1,10 +1,11 @@
 //! One unit's plan: schedule it, localize each distinct variant once, keep what must be kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::chart::PreviewRequest;
 use crate::describe::Description;
 use crate::digest::Digest;
 use crate::finding::Finding;
@@ -13,7 +14,7 @@ use crate::limits::UNIT_BYTES_MAX;
 use crate::localize::{self, Touching};
 use crate::model::{ApplyPolicy, Cluster, DriftMode, Override, Scheduling, Subscription};
 use crate::name::{ClusterName, Revision, UnitKey, VariantName};
-use crate::plan::Snapshot;
+use crate::plan::{Snapshot, previews};
 use crate::policy;
 use crate::published::{Placement, UnitPlacement, Variant};
 use crate::schedule::{self, Assignment};
@@ -25,6 +26,8 @@ pub(super) struct Context<'a> {
     /// Over everything of the clusters that a plan looks at.
     pub(super) clusters: Digest,
     pub(super) overrides: localize::Index<'a>,
+    /// Over all that is predicted, for units that have charts.
+    pub(super) previews: Digest,
 }
 
 /// A unit's plan.
@@ -33,6 +36,8 @@ pub(super) struct UnitPlan {
     pub(super) placement: UnitPlacement,
     pub(super) contents: Vec<Rendered>,
     pub(super) findings: Vec<Finding>,
+    /// Predictions that are still to be made.
+    pub(super) pending: Vec<PreviewRequest>,
 }
 
 /// A content with what it was made from.
@@ -75,6 +80,7 @@ impl<'a> Context<'a> {
             schedule,
             clusters: clusters_digest(snapshot),
             overrides,
+            previews: previews::digest(snapshot),
         }
     }
 
@@ -135,6 +141,16 @@ pub(super) fn plan_unit(
                 planned
                     .findings
                     .extend(warnings.into_iter().map(|finding| finding.unit(key)));
+                let judged = previews::judge(
+                    context.snapshot,
+                    (key, unit),
+                    &rendered.content,
+                    group.assignments.keys(),
+                );
+                planned.findings.extend(judged.findings);
+                planned.pending.extend(judged.pending);
+                let (held, group) = group.parted(&judged.held);
+                entries.extend(held.kept(previous));
                 let name = localize::variant_name(&group.overrides);
                 newest.insert(name.clone(), rendered.content.digest);
                 let made = Made {
@@ -336,6 +352,20 @@ impl Group<'_> {
             (cluster.clone(), placement, variant.clone())
         };
         self.assignments.iter().map(entry).collect()
+    }
+
+    /// Those of these clusters, and the others.
+    fn parted(self, clusters: &BTreeSet<ClusterName>) -> (Self, Self) {
+        let (held, others) = self
+            .assignments
+            .into_iter()
+            .partition(|(name, _)| clusters.contains(name));
+        let part = |assignments| Self {
+            overrides: self.overrides.clone(),
+            lost: self.lost.clone(),
+            assignments,
+        };
+        (part(held), part(others))
     }
 
     fn kept(&self, previous: Option<&UnitPlacement>) -> Vec<(ClusterName, Placement, Variant)> {

@@ -130,7 +130,7 @@ fn planned(revision: &Revision, fleet: &Arc<Fleet>, previous: &Published) -> Pla
         revision: revision.clone(),
         fleet: Arc::clone(fleet),
         reports: Reports::default(),
-        chart_previews: BTreeMap::new(),
+        chart_previews: Default::default(),
         previous: Arc::new(previous.clone()),
         now: 0,
     };

@@ -58,7 +58,7 @@ fn world<'a>(files: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> World {
         revision,
         fleet: Arc::new(fleet.clone()),
         reports: Reports::default(),
-        chart_previews: BTreeMap::new(),
+        chart_previews: render::chart::Previews::default(),
         previous: Arc::default(),
         now: 0,
     };
