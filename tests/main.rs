@@ -3,7 +3,7 @@
 //! `real` says that the real parts work, `journeys` follow a push through the house, `architecture` holds the
 //! rules of the house, `inputs` is the door to manifests that people really deploy,
 //! `acting` makes commits in a clone as a person would,
-//! `fleet` is about many clusters, in memory, `contract` holds the in-memory API server against a real one,
+//! `helm` is about releases, `fleet` is about many clusters, in memory, `contract` holds the in-memory API server against a real one,
 //! `charts` has the real helm judge what values and charts come to,
 //! `mistakes` is what people get wrong, with the message that each gets,
 //! `kubectl` judges what the hub serves, `looking` the commands that only look, `template` is the repository
@@ -21,6 +21,7 @@ mod charts;
 mod contract;
 mod examples;
 mod fleet;
+mod helm;
 mod inputs;
 mod journeys;
 mod kubectl;

@@ -6,7 +6,7 @@ use super::{sources, workspace};
 /// The files that may start a process: what gix lacks, Helm, a person's own git, and the sibling binaries.
 const STARTS_PROCESSES: [&str; 4] = [
     "reconciler/src/hub/git.rs",
-    "reconciler/src/apply/helm.rs",
+    "reconciler/src/apply/helm/program.rs",
     "reconciler/src/cli/git.rs",
     "reconciler/src/cli/sibling.rs",
 ];

@@ -13,7 +13,7 @@ use tunnel::{PublicKey, SecretKey};
 use super::deliver::Holdings;
 use super::journal::{Journal, JournalError};
 use super::session::Dialer;
-use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport};
+use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport, HelmOptions};
 use crate::telemetry::process_name;
 
 /// How an agent runs.
@@ -30,6 +30,8 @@ pub struct AgentOptions {
     pub journal: PathBuf,
     /// A file of age identities, beside those in the cluster.
     pub age_key_file: Option<PathBuf>,
+    /// The helm program.
+    pub helm: PathBuf,
     /// Client of the cluster's API server.
     pub client: kube::Client,
     /// The API server's address, for the hub's reads.
@@ -61,7 +63,12 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         Ok(read) => read.map_err(AgentError::Journal)?,
         Err(join) => std::panic::resume_unwind(join.into_panic()),
     };
+    let helm = HelmOptions {
+        program: options.helm,
+        folder: Some(options.journal.join("helm")),
+    };
     let applier = ApplierOptions {
+        helm,
         age_key_file: options.age_key_file,
         ..ApplierOptions::new(options.cluster.clone(), journal.holder().to_owned())
     };

@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::backoff::Backoff;
+use super::helm::HelmOptions;
 use super::lease::{self, LeaseState};
 use super::pass::PassEnd;
-use super::session::{Interrupt, Session, SessionError};
+use super::session::{Heard, Interrupt, Session, SessionError};
 use super::status::ApplyReport;
-use super::watch::Watched;
 use super::{Desired, NAMESPACE};
 use crate::limits::{APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, RESYNC};
 use crate::telemetry::elapsed_ms;
@@ -38,6 +38,8 @@ pub struct ApplierOptions {
     /// A file of age identities, beside those of the cluster's Secret; read whenever a document is to be decrypted, so
     /// that a key may come and go.
     pub age_key_file: Option<PathBuf>,
+    /// How releases of Helm are made.
+    pub helm: HelmOptions,
 }
 
 /// The applier as a whole ended without being told to.
@@ -57,6 +59,7 @@ impl ApplierOptions {
             namespace: NAMESPACE.to_owned(),
             resync: RESYNC,
             age_key_file: None,
+            helm: HelmOptions::default(),
         }
     }
 }
@@ -214,10 +217,13 @@ impl Applier {
         Ok(())
     }
 
-    /// Takes in what watches say, all of it that is there.
-    fn observe(&mut self, first: Watched) {
+    /// Takes in what watches and releases say, all of it that is there.
+    fn observe(&mut self, first: Heard) {
         let Some(session) = &mut self.session else { return };
-        let mut is_touched = session.observe(first);
+        let mut is_touched = match first {
+            Heard::Watched(watched) => session.observe(watched),
+            Heard::Released(told) => session.releases.take(told),
+        };
         while let Some(watched) = session.watches.ready() {
             is_touched |= session.observe(watched);
         }
@@ -274,25 +280,25 @@ impl Applier {
         // A copy, since whoever sees a change marks it as seen, and that is the pass's to do.
         let mut probe = desired.clone();
         let listens = listens && probe.has_changed().is_ok();
-        let watched = tokio::select! {
+        let heard = tokio::select! {
             biased;
             () = shutdown.cancelled() => None,
             // Its sender lives as long as this task.
             _ = lease.changed() => None,
             _ = probe.changed(), if listens => None,
             () = sleep_until(until) => None,
-            watched = watched(session) => watched,
+            heard = heard(session) => heard,
         };
-        if let Some(watched) = watched {
-            self.observe(watched);
+        if let Some(heard) = heard {
+            self.observe(heard);
         }
     }
 }
 
-/// What a watch says next; there are none without a session.
-async fn watched(session: &mut Option<Session>) -> Option<Watched> {
+/// What is heard next; nothing is without a session.
+async fn heard(session: &mut Option<Session>) -> Option<Heard> {
     match session {
-        Some(session) => session.watches.next().await,
+        Some(session) => session.hear().await,
         None => std::future::pending().await,
     }
 }

@@ -74,7 +74,10 @@ impl Session {
         let mut opened = false;
         let gates = self.gates();
         for (key, unit) in &mut self.units {
-            unit.gate = gates.units.get(key).cloned().unwrap_or(Gate::Open);
+            let gate = gates.units.get(key).cloned().unwrap_or(Gate::Open);
+            // Releases are begun by a pass, too.
+            opened |= !unit.charts.is_empty() && gate == Gate::Open && unit.gate != Gate::Open;
+            unit.gate = gate;
             for (index, slot) in unit.slots.iter_mut().enumerate() {
                 let gate = gates.objects.get(&(key.clone(), index)).unwrap_or(&unit.gate);
                 let entry = slot
@@ -214,22 +217,29 @@ impl Session {
                 Standing::UnderWay
             }
         });
-        slots.chain(unfit).max().unwrap_or(Standing::Healthy)
+        let releases = self.release_results(key).into_iter();
+        let releases = releases.map(|result| standing(result.state, result.health));
+        slots.chain(unfit).chain(releases).max().unwrap_or(Standing::Healthy)
     }
 
     fn slot_standing(&self, slot: &Slot) -> Standing {
-        match slot.outcome.state {
-            state if is_failure(state) => Standing::Failed,
-            ObjectState::Blocked => Standing::Blocked,
-            // Nobody works on it: what is there is what is wanted.
-            ObjectState::Suspended => Standing::Healthy,
-            ObjectState::Applied => match self.fares(slot).0 {
-                Health::Current => Standing::Healthy,
-                Health::Failed => Standing::Failed,
-                Health::InProgress | Health::Unknown | Health::Terminating => Standing::UnderWay,
-            },
-            _ => Standing::UnderWay,
-        }
+        standing(slot.outcome.state, self.fares(slot).0)
+    }
+}
+
+/// How an object or a release stands that others need.
+fn standing(state: ObjectState, health: Health) -> Standing {
+    match state {
+        state if is_failure(state) => Standing::Failed,
+        ObjectState::Blocked => Standing::Blocked,
+        // Nobody works on it: what is there is what is wanted.
+        ObjectState::Suspended => Standing::Healthy,
+        ObjectState::Applied => match health {
+            Health::Current => Standing::Healthy,
+            Health::Failed => Standing::Failed,
+            Health::InProgress | Health::Unknown | Health::Terminating => Standing::UnderWay,
+        },
+        _ => Standing::UnderWay,
     }
 }
 

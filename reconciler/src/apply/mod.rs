@@ -6,6 +6,7 @@
 //! through `order`'s stages: `verify` what is there, hold what `gate` says has to wait, `decrypt` with `sops` what is
 //! encrypted, send what differs) → `removal` (by the proof of `prune` and `inventory`) → `watch`, `look`, `health` and
 //! `patience` → `status` (the report).
+//! HelmCharts are `helm`'s, beside the pass.
 //!
 //! Journals, tunnels and envelopes are deliberately not here: whoever runs an applier hands it a
 //! [`Desired`] that was believed already. Nothing is forced here, and nothing is removed without proof.
@@ -19,6 +20,7 @@ mod discovery;
 mod dry_run;
 mod gate;
 mod health;
+mod helm;
 mod inventory;
 mod keyring;
 mod lease;
@@ -56,6 +58,7 @@ pub use applier::{ApplierOptions, ApplyError, run};
 pub use client::{ApiServer, ClientError, check_kubeconfig};
 #[cfg(feature = "hub")]
 pub(crate) use dry_run::{Checked, Verdict, dry_run};
+pub use helm::HelmOptions;
 pub use status::ApplyReport;
 
 /// The field manager of everything that is applied, and what proves that an object is ours. Under another

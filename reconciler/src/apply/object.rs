@@ -77,7 +77,10 @@ pub(super) fn identify(content: &Content) -> Result<Identity, Box<Unfit>> {
         ));
     }
     if is_chart(&key) {
-        return Err(unfit(ObjectState::Unsupported, "this version does not deliver charts"));
+        return Err(unfit(
+            ObjectState::Unsupported,
+            "a HelmChart is not read when it is encrypted; hint: keep secret values in a Secret that the chart names",
+        ));
     }
     Ok(Identity {
         stage: order::stage(&key),

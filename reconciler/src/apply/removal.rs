@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{StreamExt, stream};
 use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use render::describe::is_chart;
 use render::model::ANNOTATION_UNIT;
 use render::{ObjectKey, UnitKey};
 use serde_json::json;
@@ -16,6 +17,7 @@ use tracing::info;
 use super::FIELD_MANAGER;
 use super::discovery::Kinds;
 use super::gate;
+use super::helm::Order;
 use super::inventory::Entry;
 use super::message;
 use super::order::{Stage, stage};
@@ -42,10 +44,12 @@ impl Session {
         &mut self,
         brought: &Brought,
         interrupt: &Interrupt,
-    ) -> Result<(), SessionError> {
+    ) -> Result<BTreeMap<ObjectKey, Order>, SessionError> {
         self.removals.clear();
         let wanted = self.wanted();
-        let entries = self.inventory.iter().filter(|(key, _)| !wanted.contains(*key));
+        let (leaving, waiting) = self.leaving_releases(&wanted, brought);
+        let entries = self.inventory.iter();
+        let entries = entries.filter(|(key, _)| !wanted.contains(*key) && !is_chart(key));
         // What leaves a unit that stays is removed; the word for what stays is about the unit as a whole.
         let orphan = |entry: &Entry| entry.orphan && !self.is_delivered(&entry.unit);
         let unwanted = entries.map(|(key, entry)| {
@@ -63,6 +67,8 @@ impl Session {
             units: &self.unit_needs.clone(),
             objects: &self.object_needs.clone(),
         };
+        // A release needs its namespace, and what its hooks use, until it is gone.
+        self.hold(&mut unwanted, &waiting);
         while !unwanted.is_empty() && !interrupt.is_raised() {
             let wave = wave(&unwanted, &needs);
             let mut blocked = BTreeSet::new();
@@ -78,10 +84,10 @@ impl Session {
             self.hold(&mut unwanted, &blocked);
             self.hold_needed(&mut unwanted, &blocked, &staying, &needs);
         }
-        Ok(())
+        Ok(leaving)
     }
 
-    fn is_delivered(&self, unit: &UnitKey) -> bool {
+    pub(super) fn is_delivered(&self, unit: &UnitKey) -> bool {
         self.units.contains_key(unit) || self.missing.contains_key(unit)
     }
 
@@ -193,7 +199,7 @@ impl Session {
         Ok(done)
     }
 
-    fn evidence<'a>(&self, brought: &'a Brought) -> Evidence<'a> {
+    pub(super) fn evidence<'a>(&self, brought: &'a Brought) -> Evidence<'a> {
         Evidence {
             lineage: brought.lineage(),
             sequence: brought.sequence(),
@@ -201,7 +207,7 @@ impl Session {
         }
     }
 
-    fn objection(&self, key: &ObjectKey, entry: &Entry, evidence: &Evidence<'_>) -> Option<String> {
+    pub(super) fn objection(&self, key: &ObjectKey, entry: &Entry, evidence: &Evidence<'_>) -> Option<String> {
         if !self.inventory.unreadable().is_empty() {
             return Some("parts of the inventory cannot be read".to_owned());
         }

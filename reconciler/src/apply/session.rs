@@ -16,6 +16,7 @@ use super::decrypt::Decryption;
 use super::discovery::{Kinds, ServedKind};
 use super::gate::Gate;
 use super::health::Verdict;
+use super::helm::{Chart, Releases, Told};
 use super::inventory::{Inventory, InventoryError};
 use super::lease::LeaseState;
 use super::look::Looks;
@@ -23,7 +24,7 @@ use super::object::{self, Identity, Unfit};
 use super::patience::Patience;
 use super::request::{RequestError, bounded};
 use super::status::Removal;
-use super::watch::Watches;
+use super::watch::{Watched, Watches};
 use super::{ApplierOptions, Desired, DesiredUnit};
 use crate::wire::ObjectState;
 
@@ -85,6 +86,15 @@ pub(super) struct Session {
     pub(super) patience: Patience,
     pub(super) watches: Watches,
     pub(super) decryption: Decryption,
+    pub(super) releases: Releases,
+}
+
+/// What reaches a session between two passes.
+pub(super) enum Heard {
+    /// A watch says something.
+    Watched(Watched),
+    /// A release does.
+    Released((ObjectKey, Told)),
 }
 
 /// What was last seen of an object.
@@ -118,6 +128,8 @@ pub(super) struct Unit {
     pub(super) objects: Vec<Content>,
     pub(super) slots: Vec<Slot>,
     pub(super) unfit: Vec<Unfit>,
+    /// Its HelmCharts, which are no objects of the cluster.
+    pub(super) charts: Vec<Chart>,
 }
 
 /// One object of a unit.
@@ -178,6 +190,7 @@ impl Session {
             .map_err(SessionError::Server)?;
         let kinds = Kinds::discover(&client).await.map_err(SessionError::Server)?;
         let inventory = Inventory::load(&shards).await.map_err(SessionError::Inventory)?;
+        let releases = Releases::new(client.clone(), &options.helm, options.resync);
         Ok(Self {
             client,
             shards,
@@ -195,7 +208,17 @@ impl Session {
             patience: Patience::default(),
             watches: Watches::default(),
             decryption: Decryption::new(options),
+            releases,
         })
+    }
+
+    /// What a watch or a release says next. Cancel-safe.
+    pub(super) async fn hear(&mut self) -> Option<Heard> {
+        tokio::select! {
+            biased;
+            watched = self.watches.next() => watched.map(Heard::Watched),
+            told = self.releases.next() => told.map(Heard::Released),
+        }
     }
 
     /// From now on every object has to be compared again.
@@ -257,6 +280,7 @@ impl Session {
             let slots = unit.slots.iter().filter(|slot| slot.place.is_none());
             slots.for_each(|slot| vague(&slot.identity.key));
             unit.unfit.iter().for_each(|unfit| vague(&unfit.key));
+            unit.charts.iter().for_each(|chart| vague(&chart.key));
         }
         wanted.extend(self.units.values().flat_map(Unit::keys).cloned());
         wanted
@@ -268,8 +292,13 @@ impl Unit {
         let mut slots = Vec::new();
         let mut unfit = Vec::new();
         let policy = &unit.description.apply;
+        let mut charts = Vec::new();
         let objects = unit.description.with_replicas(&unit.replicas);
         for (content, object) in objects.iter().enumerate() {
+            if let Some(chart) = Chart::of(object) {
+                charts.push(chart);
+                continue;
+            }
             match object::identify(object) {
                 Ok(identity) => slots.push(Slot {
                     content,
@@ -297,6 +326,7 @@ impl Unit {
             objects,
             slots,
             unfit,
+            charts,
         }
     }
 

@@ -87,7 +87,7 @@ impl Session {
         }
         for (key, unit) in &self.units {
             let removals = removals.remove(key).unwrap_or_default();
-            reports.insert(key.clone(), self.unit_report(unit, removals));
+            reports.insert(key.clone(), self.unit_report(key, unit, removals));
         }
         for (key, results) in removals {
             // A unit whose content has not arrived keeps its own line.
@@ -96,14 +96,15 @@ impl Session {
         reports
     }
 
-    fn unit_report(&self, unit: &Unit, removals: Vec<ObjectResult>) -> UnitReport {
+    fn unit_report(&self, key: &UnitKey, unit: &Unit, removals: Vec<ObjectResult>) -> UnitReport {
         let unfit = unit.unfit.iter().map(|unfit| ObjectResult {
             object: unfit.key.clone(),
             state: unfit.state,
             health: Health::Unknown,
             message: unfit.message.clone(),
         });
-        let objects: Vec<_> = unit.slots.iter().map(|slot| self.result(slot)).chain(unfit).collect();
+        let objects = unit.slots.iter().map(|slot| self.result(slot));
+        let objects: Vec<_> = objects.chain(unfit).chain(self.release_results(key)).collect();
         let mut counts = counts(&objects);
         counts.removing = removing(&removals);
         counts.stuck = stuck(&removals);

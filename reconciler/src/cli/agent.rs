@@ -46,6 +46,9 @@ pub(super) struct Agent {
     /// A context of that kubeconfig; without it, the current one.
     #[arg(long, env = "FLOTILLA_CONTEXT", requires = "kubeconfig")]
     context: Option<String>,
+    /// The helm program, version 3, for the fleet's HelmCharts.
+    #[arg(long, env = "FLOTILLA_HELM", default_value = "helm")]
+    helm: PathBuf,
     /// Whether the hub may open streams to the API server.
     #[arg(long, env = "FLOTILLA_SYNC_MODE", value_enum, default_value_t)]
     sync_mode: AgentMode,
@@ -163,6 +166,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
             .journal
             .unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.journal"))),
         age_key_file: arguments.age_key_file,
+        helm: arguments.helm,
         client: api_server.client,
         api_server: api_server.address,
         api_server_allowed: arguments.sync_mode == AgentMode::Dual,

@@ -58,6 +58,9 @@ pub(super) struct Hub {
     /// The kubeconfig with the contexts that clusters name in spec.kubeconfigContext.
     #[arg(long, env = "FLOTILLA_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
+    /// The helm program, version 3, for HelmCharts of clusters that the hub applies to itself.
+    #[arg(long, env = "FLOTILLA_HELM", default_value = "helm")]
+    helm: PathBuf,
     /// The kubeconfig of the hub cluster, to which Clusternet's objects are written where render.mode of
     /// fleet.yaml is objects.
     #[arg(long, env = "FLOTILLA_OBJECTS_KUBECONFIG", value_name = "FILE")]
@@ -143,6 +146,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         api: arguments.api,
         key: keys::read_or_make(&arguments.key)?,
         kubeconfig: arguments.kubeconfig,
+        helm: arguments.helm,
         objects,
     };
     Box::pin(hub::run(options, shutdown)).await?;

@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use super::direct::Direct;
 use super::engine::Event;
 use super::session::Sessions;
-use crate::apply::{ApiServer, ApplierOptions, ApplyReport};
+use crate::apply::{ApiServer, ApplierOptions, ApplyReport, HelmOptions};
 use crate::fault::line;
 use crate::limits::KUBECONFIG_RETRY;
 use crate::telemetry::process_name;
@@ -22,6 +22,7 @@ use crate::wire::Report;
 /// Cluster → the context it is reached by, and what ends it.
 pub(super) struct Clusters {
     kubeconfig: Option<PathBuf>,
+    helm: PathBuf,
     sessions: Sessions,
     shutdown: CancellationToken,
     tasks: TaskTracker,
@@ -30,9 +31,16 @@ pub(super) struct Clusters {
 
 impl Clusters {
     /// None yet. `kubeconfig` has the contexts; without one, clusters that name a context say so.
-    pub(super) fn new(kubeconfig: Option<PathBuf>, sessions: Sessions, shutdown: CancellationToken) -> Self {
+    /// `helm` is the program.
+    pub(super) fn new(
+        kubeconfig: Option<PathBuf>,
+        helm: PathBuf,
+        sessions: Sessions,
+        shutdown: CancellationToken,
+    ) -> Self {
         Self {
             kubeconfig,
+            helm,
             sessions,
             shutdown,
             tasks: TaskTracker::new(),
@@ -72,8 +80,17 @@ impl Clusters {
 
     fn start(&self, cluster: ClusterName, context: String, shutdown: CancellationToken) {
         let (kubeconfig, sessions) = (self.kubeconfig.clone(), self.sessions.clone());
+        // The hub keeps no archives for a cluster: what it cannot fetch, it cannot deliver either.
+        let helm = HelmOptions {
+            program: self.helm.clone(),
+            folder: None,
+        };
+        let options = ApplierOptions {
+            helm,
+            ..ApplierOptions::new(cluster.clone(), process_name())
+        };
         let span = tracing::info_span!("cluster", cluster = %cluster);
-        let run = serve(cluster, context, kubeconfig, sessions, shutdown);
+        let run = serve(options, context, kubeconfig, sessions, shutdown);
         self.tasks.spawn(run.instrument(span));
     }
 }
@@ -81,16 +98,16 @@ impl Clusters {
 /// Serves a cluster until shutdown. A kubeconfig that cannot be used may be mended meanwhile, so it is tried
 /// again.
 async fn serve(
-    cluster: ClusterName,
+    options: ApplierOptions,
     context: String,
     kubeconfig: Option<PathBuf>,
     sessions: Sessions,
     shutdown: CancellationToken,
 ) {
+    let cluster = options.cluster.clone();
     loop {
         match client(kubeconfig.as_deref(), &context).await {
             Ok(client) => {
-                let options = ApplierOptions::new(cluster.clone(), process_name());
                 return Direct {
                     cluster,
                     client,

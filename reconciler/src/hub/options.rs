@@ -51,6 +51,8 @@ pub struct HubOptions {
     pub key: Arc<SecretKey>,
     /// The kubeconfig with the contexts of clusters without an agent.
     pub kubeconfig: Option<PathBuf>,
+    /// The helm program, for clusters without an agent.
+    pub helm: PathBuf,
     /// Where the fleet's objects are written, in mode `objects`.
     pub objects: Option<HubCluster>,
 }

@@ -204,7 +204,7 @@ pub enum ObjectState {
     Conflict,
     /// Refused by the API server.
     Failed,
-    /// This build does not deliver its kind (charts, encrypted documents).
+    /// It is of a form that is not delivered (an encrypted HelmChart).
     Unsupported,
     /// Left the delivery and is kept, since a proof for its removal is missing.
     Kept,

@@ -6,6 +6,7 @@ mod definitions;
 mod stages;
 
 use render::UnitKey;
+use render::describe::is_chart;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -49,6 +50,7 @@ impl Session {
         if interrupt.is_raised() {
             return Ok(PassEnd::Interrupted);
         }
+        self.intend_releases(&brought).await?;
         self.settle_gates();
         let mut outcome = self.send_round(&brought, interrupt, report).await;
         // What was sent may be all that something else waited for. Each object is sent once, so this ends.
@@ -57,7 +59,9 @@ impl Session {
         }
         self.decryption.forget();
         if outcome.is_ok() && !interrupt.is_raised() {
-            self.remove_unwanted(&brought, interrupt).await?;
+            let leaving = self.remove_unwanted(&brought, interrupt).await?;
+            // After what their charts may need was sent.
+            self.keep_releases(leaving);
         }
         if interrupt.may_write() {
             self.inventory
@@ -113,6 +117,8 @@ impl Session {
         let entries = self
             .removals
             .keys()
+            // A HelmChart is of no kind of the cluster.
+            .filter(|key| !is_chart(key))
             .filter_map(|key| Some((key, self.inventory.get(key)?)));
         let mut unknown = entries.filter(|(key, entry)| self.kinds.find_any(&entry.api_version, &key.kind).is_none());
         unknown.any(|(_, entry)| such(&entry.api_version))

@@ -57,7 +57,12 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let hub = Hub {
         state: Arc::clone(&state),
         planner: Arc::new(Planner::new(Arc::clone(&opened.source))),
-        clusters: Clusters::new(options.kubeconfig.clone(), sessions.clone(), shutdown.child_token()),
+        clusters: Clusters::new(
+            options.kubeconfig.clone(),
+            options.helm.clone(),
+            sessions.clone(),
+            shutdown.child_token(),
+        ),
         source: opened.source,
         remote: opened.remote,
         keeper: Arc::clone(&sessions.keeper),

@@ -76,6 +76,8 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf) -> Agen
         hub_keys: vec![hub.key],
         key: cluster.key(),
         journal,
+        // A simulated cluster serves no releases: a HelmChart says that there is no program.
+        helm: "helm".into(),
         client: cluster.client(),
         api_server: cluster.address(),
         api_server_allowed: true,

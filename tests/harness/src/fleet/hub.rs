@@ -77,6 +77,7 @@ impl Hub {
             api: Listen::Tcp(setup.api),
             key: setup.key,
             kubeconfig: None,
+            helm: "helm".into(),
             objects: None,
         };
         let state = SharedState::default();

@@ -1,0 +1,158 @@
+//! Helm releases: what the HelmCharts of units ask for, kept by the `helm` program beside the pass.
+//!
+//! In: the HelmCharts of a delivery ([`wanted`]). Out: releases as Helm knows them, and how each fares
+//! ([`Told`]). Reading order: [`session`] (which releases there are to be) → [`task`] (one for each) → [`live`]
+//! (what is there, read from labels) → [`decide`] (what is done next, pure) → [`run`] (one run of helm: folder,
+//! [`access`], [`chart`], [`program`]) → [`manifest`] and [`objects`] (health, and drift).
+//!
+//! Rendering a chart to know beforehand what it brings is deliberately not here: the hub does that, for people
+//! to look at. What runs is what Helm installs.
+
+mod access;
+mod adoption;
+mod chart;
+mod decide;
+mod definitions;
+mod live;
+mod manifest;
+mod objects;
+mod program;
+mod run;
+mod session;
+mod task;
+mod wanted;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use render::ObjectKey;
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument as _, info_span};
+
+use self::chart::Kept;
+use self::objects::KnownKinds;
+use self::run::Means;
+use self::task::{Memory, Shared, Task};
+use crate::limits::RELEASE_NEWS_MAX;
+
+pub(super) use self::session::Chart;
+pub(super) use self::task::{Order, Told};
+
+/// How releases are made.
+#[derive(Clone, Debug)]
+pub struct HelmOptions {
+    /// The program; default `helm`, as the search path finds it.
+    pub program: PathBuf,
+    /// Where archives of charts are kept for times without network, and where runs have their files. Without
+    /// one, nothing is kept, and runs use the system's folder for such files.
+    pub folder: Option<PathBuf>,
+}
+
+impl Default for HelmOptions {
+    fn default() -> Self {
+        Self {
+            program: PathBuf::from("helm"),
+            folder: None,
+        }
+    }
+}
+
+/// The releases of a session; their tasks end with it.
+pub(super) struct Releases {
+    shared: Arc<Shared>,
+    running: BTreeMap<ObjectKey, Running>,
+    told: BTreeMap<ObjectKey, Told>,
+    sender: mpsc::Sender<(ObjectKey, Told)>,
+    receiver: mpsc::Receiver<(ObjectKey, Told)>,
+}
+
+struct Running {
+    orders: watch::Sender<Order>,
+    task: AbortOnDropHandle<()>,
+}
+
+impl Releases {
+    /// None yet.
+    pub(super) fn new(client: Client, options: &HelmOptions, resync: Duration) -> Self {
+        let (sender, receiver) = mpsc::channel(RELEASE_NEWS_MAX);
+        let runs = options.folder.as_ref().map(|folder| folder.join("runs"));
+        if let Some(runs) = &runs {
+            run::clean(runs);
+        }
+        let means = Means {
+            program: options.program.clone(),
+            folder: runs,
+            kept: Kept::new(options.folder.as_ref().map(|folder| folder.join("charts"))),
+            client,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                means,
+                kinds: KnownKinds::default(),
+                resync,
+            }),
+            running: BTreeMap::new(),
+            told: BTreeMap::new(),
+            sender,
+            receiver,
+        }
+    }
+
+    /// How a release fares, once its task said so.
+    pub(super) fn told(&self, chart: &ObjectKey) -> Option<&Told> {
+        self.told.get(chart)
+    }
+
+    /// What a task says next. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<(ObjectKey, Told)> {
+        self.receiver.recv().await
+    }
+
+    /// Takes in what a task says, and all else that tasks said already; whether a release is gone.
+    pub(super) fn take(&mut self, (chart, told): (ObjectKey, Told)) -> bool {
+        let mut any_gone = told.gone;
+        self.told.insert(chart, told);
+        while let Ok((chart, told)) = self.receiver.try_recv() {
+            any_gone |= told.gone;
+            self.told.insert(chart, told);
+        }
+        any_gone
+    }
+
+    /// Works on exactly these, and lets those that are held go on as they were told.
+    fn keep(&mut self, orders: BTreeMap<ObjectKey, Order>, held: &BTreeSet<ObjectKey>) {
+        let is_meant = |chart: &ObjectKey| orders.contains_key(chart) || held.contains(chart);
+        self.running
+            .retain(|chart, running| is_meant(chart) && !running.task.is_finished());
+        self.told.retain(|chart, _| is_meant(chart));
+        for (chart, order) in orders {
+            let Some(running) = self.running.get(&chart) else {
+                self.start(chart, order);
+                continue;
+            };
+            running.orders.send_if_modified(|before| {
+                let changed = !before.is_same(&order);
+                *before = order;
+                changed
+            });
+        }
+    }
+
+    fn start(&mut self, chart: ObjectKey, order: Order) {
+        let (orders, receiver) = watch::channel(order);
+        let span = info_span!("release", object = %chart);
+        let task = Task {
+            chart: chart.clone(),
+            shared: self.shared.clone(),
+            orders: receiver,
+            news: self.sender.clone(),
+            memory: Memory::default(),
+        };
+        let task = AbortOnDropHandle::new(tokio::spawn(task.work().instrument(span)));
+        self.running.insert(chart, Running { orders, task });
+    }
+}

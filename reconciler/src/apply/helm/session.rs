@@ -1,0 +1,257 @@
+//! Which releases a session works on: those of the delivery's HelmCharts, and those whose HelmChart left it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use render::describe::{Content, is_chart};
+use render::model::FLEET_API_VERSION;
+use render::{ObjectKey, UnitKey};
+use tracing::info;
+
+use super::wanted::{Place, Wanted};
+use super::{Order, Told};
+use crate::apply::gate::Gate;
+use crate::apply::inventory::Entry;
+use crate::apply::message;
+use crate::apply::pass::Brought;
+use crate::apply::session::{Session, SessionError};
+use crate::apply::status::Removal;
+use crate::wire::{Health, ObjectResult, ObjectState};
+
+/// A HelmChart of a unit.
+pub(in crate::apply) struct Chart {
+    /// Its key.
+    pub key: ObjectKey,
+    /// What it asks for; why it asks for nothing that can be done.
+    wanted: Result<Arc<Wanted>, String>,
+}
+
+impl Chart {
+    /// Reads a content; `None` when it is no HelmChart that can be read.
+    pub(in crate::apply) fn of(content: &Content) -> Option<Self> {
+        let (object, files) = match content {
+            Content::Chart { object, files } => (object, Some(files.clone())),
+            Content::Plain { object } => (object, None),
+            Content::Encrypted { .. } => return None,
+        };
+        let key = render::describe::key_of(object).filter(is_chart)?;
+        let wanted = Wanted::read(&key, object, files).map(Arc::new);
+        Some(Self { key, wanted })
+    }
+}
+
+impl Order {
+    /// Whether a task has nothing new to do.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Keep(a, drift), Self::Keep(b, other)) => {
+                drift == other && a.content == b.content && a.place == b.place && a.order == b.order
+            }
+            (Self::Remove(a), Self::Remove(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Session {
+    /// The HelmCharts of all units, each by the unit that may have it: who has it already, or the first.
+    fn charts(&self) -> BTreeMap<&ObjectKey, (&UnitKey, &Chart)> {
+        let mut charts: BTreeMap<&ObjectKey, (&UnitKey, &Chart)> = BTreeMap::new();
+        for (unit_key, unit) in &self.units {
+            for chart in &unit.charts {
+                let has_it = self
+                    .inventory
+                    .get(&chart.key)
+                    .is_some_and(|entry| entry.unit == *unit_key);
+                if has_it || !charts.contains_key(&chart.key) {
+                    charts.insert(&chart.key, (unit_key, chart));
+                }
+            }
+        }
+        charts
+    }
+
+    /// Notes every release that is about to be made, before it is: one that was made just before a crash is
+    /// somebody's then.
+    pub(in crate::apply) async fn intend_releases(&mut self, brought: &Brought) -> Result<(), SessionError> {
+        let mut intents = Vec::new();
+        for (key, (unit, chart)) in self.charts() {
+            let Ok(wanted) = &chart.wanted else { continue };
+            let before = self.inventory.get(key);
+            let orphan = self.units.get(unit).is_some_and(|unit| unit.orphan);
+            let is_noted = before
+                .is_some_and(|entry| entry.unit == *unit && entry.orphan == orphan && !brought.is_other_lineage(entry));
+            if is_noted {
+                continue;
+            }
+            let entry = Entry {
+                unit: unit.clone(),
+                api_version: FLEET_API_VERSION.to_owned(),
+                // A release has no UID. Where it is, is what tells it from others; that it is ours, its mark says.
+                uid: before.map_or_else(|| Some(wanted.place.text()), |entry| entry.uid.clone()),
+                applied: None,
+                resource_version: None,
+                lineage: before.map_or_else(String::new, |entry| entry.lineage.clone()),
+                sequence: before.map_or(0, |entry| entry.sequence),
+                orphan,
+            };
+            intents.push((key.clone(), entry));
+        }
+        if intents.is_empty() {
+            return Ok(());
+        }
+        for (key, entry) in intents {
+            self.inventory.put(key, brought.stamp(entry));
+        }
+        self.inventory
+            .flush(&self.shards)
+            .await
+            .map_err(SessionError::Inventory)
+    }
+
+    /// Works on the releases of the delivery, and on those that are to go.
+    pub(in crate::apply) fn keep_releases(&mut self, leaving: BTreeMap<ObjectKey, Order>) {
+        let mut orders = leaving;
+        let mut held = BTreeSet::new();
+        for (key, (unit, chart)) in self.charts() {
+            let drift = self.units.get(unit).map(|unit| unit.drift).unwrap_or_default();
+            if self.holds_back(unit).is_some() {
+                held.insert(key.clone());
+            } else if let (Ok(wanted), None) = (&chart.wanted, self.moved(chart)) {
+                orders.insert(key.clone(), Order::Keep(wanted.clone(), drift));
+            }
+        }
+        self.releases.keep(orders, &held);
+    }
+
+    /// Why nothing of a unit is released now; what it has stays.
+    fn holds_back(&self, unit: &UnitKey) -> Option<(ObjectState, String)> {
+        let unit = self.units.get(unit)?;
+        if unit.slots.iter().any(|slot| slot.sealed) {
+            let words = "waits until the documents of its unit can be decrypted";
+            return Some((ObjectState::Waiting, words.to_owned()));
+        }
+        match &unit.gate {
+            Gate::Open => None,
+            Gate::Waits(words) => Some((ObjectState::Waiting, words.clone())),
+            Gate::Blocked(words) => Some((ObjectState::Blocked, words.clone())),
+        }
+    }
+
+    /// Why a release cannot be where its HelmChart says now: it stands elsewhere, and its objects with it.
+    fn moved(&self, chart: &Chart) -> Option<String> {
+        let wanted = chart.wanted.as_ref().ok()?;
+        let there = self.inventory.get(&chart.key)?.uid.as_deref()?;
+        (there != wanted.place.text()).then(|| {
+            format!(
+                "its release is {there}, and a release does not move; hint: take the HelmChart out and let the release go first, or give it another name"
+            )
+        })
+    }
+
+    /// How the HelmCharts of a unit fare.
+    pub(in crate::apply) fn release_results(&self, unit: &UnitKey) -> Vec<ObjectResult> {
+        let owners = self.charts();
+        let charts = self
+            .units
+            .get(unit)
+            .map(|unit| unit.charts.as_slice())
+            .unwrap_or_default();
+        charts
+            .iter()
+            .map(|chart| self.release_result(unit, chart, &owners))
+            .collect()
+    }
+
+    fn release_result(
+        &self,
+        unit: &UnitKey,
+        chart: &Chart,
+        owners: &BTreeMap<&ObjectKey, (&UnitKey, &Chart)>,
+    ) -> ObjectResult {
+        let result = |state, health, words: &str| ObjectResult {
+            object: chart.key.clone(),
+            state,
+            health,
+            message: message::shorten(words),
+        };
+        if let Some((owner, _)) = owners.get(&chart.key).filter(|(owner, _)| *owner != unit) {
+            let words = format!("unit {owner} delivers it too");
+            return result(ObjectState::Conflict, Health::Unknown, &words);
+        }
+        let trouble = chart.wanted.as_ref().err().cloned().or_else(|| self.moved(chart));
+        if let Some(words) = trouble {
+            return result(ObjectState::Failed, Health::Unknown, &words);
+        }
+        let content = chart.wanted.as_ref().map_or("", |wanted| wanted.content.as_str());
+        // What was said of an earlier content says nothing of this one.
+        match self.releases.told(&chart.key).filter(|told| told.content == content) {
+            None => {
+                let held = self.holds_back(unit);
+                let (state, words) = held.unwrap_or((ObjectState::Waiting, String::new()));
+                result(state, Health::Unknown, &words)
+            }
+            Some(Told {
+                state,
+                verdict,
+                message,
+                ..
+            }) => {
+                let words = if message.is_empty() { &verdict.message } else { message };
+                result(*state, verdict.health, words)
+            }
+        }
+    }
+
+    /// Decides about releases whose HelmChart left the delivery, each by its proof. Gives what is to be done, and
+    /// the units of which nothing else may go before it is.
+    pub(in crate::apply) fn leaving_releases(
+        &mut self,
+        wanted: &BTreeSet<ObjectKey>,
+        brought: &Brought,
+    ) -> (BTreeMap<ObjectKey, Order>, BTreeSet<UnitKey>) {
+        let entries = self
+            .inventory
+            .iter()
+            .filter(|(key, _)| is_chart(key) && !wanted.contains(*key));
+        let leaving: Vec<_> = entries.map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        let (mut orders, mut waiting) = (BTreeMap::new(), BTreeSet::new());
+        let evidence = self.evidence(brought);
+        for (key, entry) in leaving {
+            let objection = self.objection(&key, &entry, &evidence);
+            let place = entry.uid.as_deref().and_then(Place::parse);
+            let told = self
+                .releases
+                .told(&key)
+                .filter(|told| matches!(told.state, ObjectState::Removing | ObjectState::Kept));
+            let (state, message) = match (objection, place, told) {
+                (Some(reason), ..) => (ObjectState::Kept, reason),
+                (None, ..) if entry.orphan && !self.is_delivered(&entry.unit) => {
+                    info!(object = %key, subscription = %entry.unit, "Orphaned a release.");
+                    self.inventory.remove(&key);
+                    continue;
+                }
+                (None, None, _) => (
+                    ObjectState::Kept,
+                    "the inventory does not say which release it has".to_owned(),
+                ),
+                (None, Some(_), Some(told)) if told.gone => {
+                    self.inventory.remove(&key);
+                    continue;
+                }
+                (None, Some(place), told) => {
+                    orders.insert(key.clone(), Order::Remove(place));
+                    told.map_or((ObjectState::Removing, String::new()), |told| {
+                        (told.state, told.message.clone())
+                    })
+                }
+            };
+            if state == ObjectState::Removing {
+                waiting.insert(entry.unit.clone());
+            }
+            let unit = entry.unit;
+            self.removals.insert(key, Removal { unit, state, message });
+        }
+        (orders, waiting)
+    }
+}

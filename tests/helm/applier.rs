@@ -1,0 +1,293 @@
+//! An applier in this process that runs the real helm, and what it is told.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flotilla_tests::{ControlPlane, Options, Output, eventually, parts, wait};
+use reconciler::apply::{self, ApiServer, ApplierOptions, ApplyReport, Desired, DesiredUnit, HelmOptions};
+use reconciler::wire::{EnvelopeUnit, Held, ObjectResult, ObjectState, list_digest};
+use render::chart::ChartFiles;
+use render::describe::{Content, DescribedObject, Description, key_of};
+use render::model::{ApplyPolicy, Dependency, DependencyClusters, DriftMode};
+use render::{ClusterName, Revision, UnitKey};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// A running applier.
+pub(super) struct Applier {
+    runtime: tokio::runtime::Runtime,
+    desired: watch::Sender<Option<Arc<Desired>>>,
+    report: watch::Receiver<ApplyReport>,
+    shutdown: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+    sequence: u64,
+}
+
+/// A cluster without nodes: nothing there ever becomes ready.
+#[track_caller]
+pub(super) fn cluster(name: &str) -> ControlPlane {
+    ControlPlane::start(name, Options::default())
+}
+
+impl Applier {
+    /// Starts one that compares unchanged objects every two seconds.
+    #[track_caller]
+    pub(super) fn start(cluster: &ControlPlane, holder: &str) -> Self {
+        Self::start_with(cluster, holder, 0, None)
+    }
+
+    /// Starts one that goes on after this sequence, and keeps charts in a folder.
+    #[track_caller]
+    pub(super) fn start_with(cluster: &ControlPlane, holder: &str, sequence: u64, folder: Option<PathBuf>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
+        let (desired, desired_receiver) = watch::channel(None);
+        let (report_sender, report) = watch::channel(ApplyReport::default());
+        let shutdown = CancellationToken::new();
+        let name = ClusterName::parse(cluster.name()).expect("a valid name");
+        let options = ApplierOptions {
+            resync: Duration::from_secs(2),
+            helm: HelmOptions {
+                program: parts::folder().join("helm"),
+                folder,
+            },
+            ..ApplierOptions::new(name, holder.to_owned())
+        };
+        let (kubeconfig, stop) = (cluster.kubeconfig(), shutdown.clone());
+        let task = runtime.spawn(async move {
+            let api_server = ApiServer::from_kubeconfig(&kubeconfig, None).await;
+            let client = api_server.expect("the kubeconfig is good").client;
+            apply::run(client, options, desired_receiver, report_sender, stop)
+                .await
+                .expect("it runs until it is stopped");
+        });
+        Self {
+            runtime,
+            desired,
+            report,
+            shutdown,
+            task,
+            sequence,
+        }
+    }
+
+    /// Says what should be, as the next delivery: unit → contents.
+    pub(super) fn deliver(&mut self, units: &[(&str, Vec<Content>)]) {
+        self.deliver_under(units, &ApplyPolicy::default());
+    }
+
+    /// Says what should be, under a policy.
+    pub(super) fn deliver_under(&mut self, units: &[(&str, Vec<Content>)], policy: &ApplyPolicy) {
+        let each = units
+            .iter()
+            .map(|(unit, contents)| (*unit, contents.clone(), Some(policy)));
+        self.deliver_each(&each.collect::<Vec<_>>());
+    }
+
+    /// Says what should be, each unit under its own policy.
+    pub(super) fn deliver_each(&mut self, units: &[(&str, Vec<Content>, Option<&ApplyPolicy>)]) {
+        self.sequence += 1;
+        let units: BTreeMap<UnitKey, DesiredUnit> = units
+            .iter()
+            .map(|(unit, contents, policy)| {
+                let policy = policy.cloned().unwrap_or_default();
+                (unit.parse().expect("a valid unit"), desired(contents, policy))
+            })
+            .collect();
+        let held: BTreeMap<_, _> = units.iter().map(|(key, unit)| (key.clone(), held(unit))).collect();
+        let desired = Desired {
+            held: Held {
+                lineage: revision('a'),
+                sequence: self.sequence,
+                list: list_digest(&held),
+                released: revision('b'),
+                units: held,
+            },
+            units,
+        };
+        self.desired.send_replace(Some(Arc::new(desired)));
+    }
+
+    /// The sequence of the last delivery.
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Waits until the report fits.
+    #[track_caller]
+    pub(super) fn until(&self, what: &str, fits: impl Fn(&ApplyReport) -> bool) -> ApplyReport {
+        eventually(wait::LONG, what, || {
+            let report = self.report.borrow().clone();
+            if fits(&report) {
+                Ok(report)
+            } else {
+                Err(format!("{report:#?}"))
+            }
+        })
+    }
+
+    /// Waits until every object of a unit is applied and healthy.
+    #[track_caller]
+    pub(super) fn until_well(&self, unit: &str) {
+        let key: UnitKey = unit.parse().expect("a valid unit");
+        let held = self
+            .desired
+            .borrow()
+            .as_ref()
+            .map(|desired| desired.held.units[&key].digest);
+        self.until(&format!("{unit} is well"), |report| {
+            let unit = report.units.get(&key).filter(|unit| unit.digest == held);
+            unit.is_some_and(|unit| unit.counts.current == unit.counts.objects && unit.counts.removing == 0)
+        });
+    }
+
+    /// Waits until the HelmChart of this name is told of with this state and these words.
+    #[track_caller]
+    pub(super) fn until_told(&self, name: &str, state: ObjectState, words: &str) -> ObjectResult {
+        let told = |report: &ApplyReport| {
+            let results = report.units.values().flat_map(|unit| unit.worst.clone());
+            let mut of_chart = results.filter(|result| result.object.name == name && result.object.kind == "HelmChart");
+            of_chart.find(|result| result.state == state && result.message.contains(words))
+        };
+        let report = self.until(&format!("{name} is {state:?} with {words:?}"), |report| {
+            told(report).is_some()
+        });
+        told(&report).expect("it was there")
+    }
+
+    /// Waits until a unit is no longer reported.
+    #[track_caller]
+    pub(super) fn until_gone(&self, unit: &str) {
+        let key: UnitKey = unit.parse().expect("a valid unit");
+        self.until(&format!("{unit} is gone"), |report| !report.units.contains_key(&key));
+    }
+
+    /// Stops it, and waits for it.
+    #[track_caller]
+    pub(super) fn stop(self) {
+        self.shutdown.cancel();
+        let ended = self
+            .runtime
+            .block_on(async { tokio::time::timeout(wait::LONG, self.task).await });
+        ended.expect("it ends soon").expect("it ends well");
+    }
+
+    /// Ends it as a crash would: nothing is said to anybody.
+    pub(super) fn crash(self) {
+        self.runtime.shutdown_background();
+    }
+}
+
+fn desired(contents: &[Content], policy: ApplyPolicy) -> DesiredUnit {
+    let objects = contents.iter().map(|content| DescribedObject {
+        key: content
+            .object()
+            .and_then(|object| key_of(object))
+            .expect("the object has a name"),
+        content: content.clone(),
+        provenance: Vec::new(),
+    });
+    let description = Description::governed(objects.collect(), policy).expect("each object stands once");
+    DesiredUnit {
+        description: Arc::new(description),
+        replicas: BTreeMap::new(),
+        drift: DriftMode::default(),
+    }
+}
+
+fn held(unit: &DesiredUnit) -> EnvelopeUnit {
+    EnvelopeUnit {
+        digest: unit.description.digest,
+        revision: revision('c'),
+        replicas: BTreeMap::new(),
+        gates: Vec::new(),
+        drift: DriftMode::default(),
+    }
+}
+
+fn revision(digit: char) -> Revision {
+    Revision::parse(digit.to_string().repeat(40)).expect("a valid revision")
+}
+
+/// A policy that needs another unit.
+pub(super) fn needing(unit: &str) -> ApplyPolicy {
+    ApplyPolicy {
+        depends_on: vec![Dependency {
+            unit: unit.parse().expect("a valid unit"),
+            clusters: DependencyClusters::default(),
+        }],
+        ..ApplyPolicy::default()
+    }
+}
+
+/// An object as it is.
+pub(super) fn plain(object: Value) -> Content {
+    Content::Plain {
+        object: Arc::new(object),
+    }
+}
+
+/// A HelmChart with its chart from the repository, into namespace `shop`.
+pub(super) fn folder_chart(name: &str, files: &[(&str, &str)], spec: Value) -> Content {
+    let files = files
+        .iter()
+        .map(|(path, text)| (Arc::from(*path), Arc::from(text.as_bytes())));
+    let files = ChartFiles::new(files.collect()).expect("the files are a chart");
+    let mut whole = json!({"path": "charts/web", "targetNamespace": "shop"});
+    merge(&mut whole, spec);
+    Content::Chart {
+        object: Arc::new(helm_chart(name, whole)),
+        files: Arc::new(files),
+    }
+}
+
+/// A HelmChart of a repository, into namespace `shop`.
+pub(super) fn remote_chart(name: &str, spec: Value) -> Content {
+    let mut whole = json!({"targetNamespace": "shop"});
+    merge(&mut whole, spec);
+    plain(helm_chart(name, whole))
+}
+
+fn helm_chart(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "fleet.flotilla.dev/v1alpha1", "kind": "HelmChart",
+        "metadata": {"name": name, "namespace": "fleet"}, "spec": spec})
+}
+
+fn merge(into: &mut Value, fields: Value) {
+    for (name, value) in fields.as_object().expect("a mapping") {
+        into[name] = value.clone();
+    }
+}
+
+/// Helm as a person at that cluster runs it.
+#[track_caller]
+pub(super) fn helm(cluster: &ControlPlane, arguments: &[&str]) -> Output {
+    let mut helm = parts::command("helm");
+    helm.arg("--kubeconfig")
+        .arg(cluster.kubeconfig())
+        .args(["--namespace", "shop"])
+        .args(arguments);
+    Output::of(&mut helm)
+}
+
+/// Number and status of each revision of a release, oldest first.
+#[track_caller]
+pub(super) fn history(cluster: &ControlPlane, release: &str) -> Vec<(u64, String)> {
+    let said = helm(cluster, &["history", release, "-o", "json"]);
+    let Ok(text) = said.ok() else { return Vec::new() };
+    let revisions: Vec<Value> = serde_json::from_str(&text).expect("helm writes JSON");
+    let each = revisions.iter();
+    each.map(|one| {
+        (
+            one["revision"].as_u64().unwrap(),
+            one["status"].as_str().unwrap().to_owned(),
+        )
+    })
+    .collect()
+}
