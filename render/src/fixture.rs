@@ -122,6 +122,7 @@ pub(crate) fn fleet(clusters: impl IntoIterator<Item = Cluster>, subscription: S
         overrides: Vec::new(),
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
+        prune_budgets: Vec::new(),
         unreadable: Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::chart::ChartFiles;
 use crate::digest::Digest;
 use crate::finding::Finding;
-use crate::model::{Cluster, FleetSpec, Override, Subscription, Suspension};
+use crate::model::{Cluster, FleetSpec, Override, PruneBudget, Subscription, Suspension};
 use crate::name::{ClusterName, ObjectKey, Revision, UnitKey};
 
 /// A loaded revision.
@@ -31,6 +31,8 @@ pub struct Fleet {
     pub of_nothing: Vec<Arc<Override>>,
     /// Every Suspension, by name, then place. Which of them hold at a time is [`crate::release`]'s matter.
     pub suspensions: Vec<Arc<Suspension>>,
+    /// Every PruneBudget, by name, then place. Which of them are in force is [`crate::guard`]'s matter.
+    pub prune_budgets: Vec<Arc<PruneBudget>>,
     /// Paths that could not be read, sorted. The shell looks for what they said before, and loads again.
     pub unreadable: Vec<Arc<str>>,
 }

@@ -5,7 +5,7 @@
 //! API requests) is deliberately not here.
 //!
 //! The rooms in reading order: [`load`] → [`schedule`] → [`localize`] → [`describe`] → [`plan`], which
-//! composes them, and [`release`], which says who is told what next. [`layout`] is the form of a plan as
+//! composes them, [`guard`], which holds back what must not go, and [`release`], which says who is told what next. [`layout`] is the form of a plan as
 //! files of a commit. [`explain`] says why, for people, and [`verify`] whether
 //! such files are what their revisions make.
 #![warn(missing_docs)]
@@ -19,6 +19,7 @@ pub mod finding;
 #[cfg(test)]
 mod fixture;
 pub mod fleet;
+pub mod guard;
 pub mod intake;
 pub mod layout;
 pub mod limits;

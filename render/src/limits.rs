@@ -33,6 +33,10 @@ pub const UNIT_BYTES_MAX: usize = 60 << 20;
 /// Characters of one message, so that a broken file cannot fill a status.
 pub const MESSAGE_CHARS_MAX: usize = 1_024;
 
+/// From how many objects on a unit that loses all that it has on a cluster, and stays there, is asked for a word: fewer
+/// are renamed by hand every day, and made anew in a moment.
+pub const REPLACED_OBJECTS_MIN: usize = 10;
+
 /// Values of a label that a hint names: a person looks for the one that was meant.
 pub const LABELS_SHOWN_MAX: usize = 8;
 

@@ -417,6 +417,7 @@ mod tests {
         let subscription = fixture::subscription(Scheduling::Replication, Vec::new());
         Fleet {
             suspensions: declared.into_iter().map(Arc::new).collect(),
+            prune_budgets: Vec::new(),
             ..fixture::fleet(clusters, subscription, crate::Base::empty())
         }
     }

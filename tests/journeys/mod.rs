@@ -24,4 +24,5 @@ mod secrets;
 mod still;
 mod support;
 mod suspension;
+mod taking;
 mod workloads;

@@ -102,6 +102,7 @@ pub(super) fn fleet(clusters: Vec<Cluster>, subscription: Subscription, objects:
         overrides: Vec::new(),
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
+        prune_budgets: Vec::new(),
         unreadable: Vec::new(),
     }
 }

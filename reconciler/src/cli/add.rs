@@ -11,7 +11,6 @@ use render::intake::{Manifest, file_stem, guessed_plural};
 use render::load::LoadMemo;
 use render::model::{FLEET_API_VERSION, Feed, PlaintextSecrets};
 use render::name::{wrong_label_key, wrong_label_value};
-use render::plan::Memo;
 use render::tree::{SourceEntry, SourceFile};
 use render::{Base, Finding, Fleet, ManifestObject, ObjectKey, SourceTree, UnitKey};
 use serde_json::json;
@@ -20,7 +19,7 @@ use super::clone::{Change, Clone, CloneOptions, Edit};
 use super::{manifests, output, wait_for};
 use crate::apply::{ApiServer, Checked, Verdict, dry_run};
 use crate::hub::source::Source;
-use crate::hub::{load_tree, plan_fleet};
+use crate::hub::{load_tree, plan_anew};
 
 /// Write manifests below `feeds/` and commit them, after a server-side dry run of each on one cluster.
 #[derive(Debug, Args)]
@@ -301,7 +300,7 @@ impl Present {
         let loaded = load_tree(source, &tree, &mut LoadMemo::default());
         let (fleet, found) = loaded.with_context(|| format!("failed to read the fleet at {}", tree.revision))?;
         let fleet = Arc::new(fleet);
-        let (_, findings) = plan_fleet(&fleet, found, Arc::default(), 0, &mut Memo::default());
+        let (_, findings) = plan_anew(&fleet, found);
         Ok(Self { tree, fleet, findings })
     }
 

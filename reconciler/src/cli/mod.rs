@@ -8,6 +8,8 @@ mod accept;
 mod add;
 #[cfg(feature = "agent")]
 mod agent;
+#[cfg(feature = "hub")]
+mod allow;
 mod client;
 #[cfg(feature = "hub")]
 mod clone;
@@ -103,6 +105,9 @@ enum Command {
     /// Commit that a rewritten history of the fleet repository is accepted.
     #[cfg(feature = "hub")]
     AcceptRewrite(accept::AcceptRewrite),
+    /// Commit that objects which a budget holds back may go.
+    #[cfg(feature = "hub")]
+    AllowPrune(allow::AllowPrune),
     /// Ask the hub to look at its repositories now, and wait for what becomes of it.
     #[cfg(feature = "hub")]
     Reconcile(reconcile::Reconcile),
@@ -170,6 +175,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Resume(resume) => suspend::resume(&resume),
         #[cfg(feature = "hub")]
         Command::AcceptRewrite(accept) => accept::run(&accept),
+        #[cfg(feature = "hub")]
+        Command::AllowPrune(allow) => allow::run(&allow),
         #[cfg(feature = "hub")]
         Command::Reconcile(reconcile) => reconcile::run(&reconcile),
         #[cfg(feature = "hub")]

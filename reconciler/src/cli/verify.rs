@@ -9,17 +9,18 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
+use render::guard::{Evidence, Holdings};
 use render::load::LoadMemo;
 use render::plan::Memo;
 use render::published::{RENDER_VERSION, ReleaseRecord};
 use render::tree::SourceEntry;
 use render::verify::{Verdict, Verification};
-use render::{Fleet, Plan, Published, Revision, SourceTree, layout};
+use render::{Digest, Fleet, Plan, Published, Revision, SourceTree, layout};
 
 use super::progress::Progress;
 use super::{exit, output};
 use crate::hub::source::Source;
-use crate::hub::{load_revision, plan_fleet};
+use crate::hub::{Rules, load_revision, plan_fleet, plan_guarded};
 
 /// Render again what released says, from its source revisions, and compare every byte.
 #[derive(Debug, Args)]
@@ -65,7 +66,7 @@ fn verify(arguments: &Verify) -> anyhow::Result<ExitCode> {
         .clone()
         .context("it has no release.yaml")
         .with_context(no_release)?;
-    let verdict = again(&source, said, &record).verdict(&tree);
+    let verdict = again(&source, said, &tree, &record).verdict(&tree);
     tell(state, &tree, &record, &verdict);
     if verdict.is_same() {
         output::print(&format!("OK {released}\n"));
@@ -109,7 +110,7 @@ fn said(tree: &SourceTree) -> anyhow::Result<Published> {
 }
 
 /// Renders everything again, one revision at a time.
-fn again(source: &Source, said: Published, record: &ReleaseRecord) -> Verification {
+fn again(source: &Source, said: Published, tree: &SourceTree, record: &ReleaseRecord) -> Verification {
     let mut verification = Verification::new(said);
     let mut memo = LoadMemo::default();
     let unsettled = Arc::new(verification.unsettled());
@@ -122,7 +123,7 @@ fn again(source: &Source, said: Published, record: &ReleaseRecord) -> Verificati
         }
     }
     let expected = Arc::new(verification.expected().clone());
-    match planned(source, &record.source, &expected, &mut memo) {
+    match decided(source, tree, record, &expected, &mut memo) {
         Ok((fleet, plan)) => verification.decided(&record.source, &plan, &fleet),
         Err(why) => verification.undecided(&why),
     }
@@ -143,6 +144,50 @@ fn planned(
     let fleet = Arc::new(fleet);
     let (plan, _) = plan_fleet(&fleet, found, Arc::clone(previous), 0, &mut Memo::default());
     Ok((fleet, plan))
+}
+
+/// The newest revision planned on what the commit should say, as the hub did: with what is held back.
+fn decided(
+    source: &Source,
+    tree: &SourceTree,
+    record: &ReleaseRecord,
+    expected: &Arc<Published>,
+    memo: &mut LoadMemo,
+) -> Result<(Arc<Fleet>, Plan), String> {
+    let unreadable = |error: &crate::hub::source::SourceError| {
+        let error = crate::fault::line(error);
+        format!("the source commit {} cannot be read: {error}", record.source)
+    };
+    let (fleet, found) = load_revision(source, &record.source, memo).map_err(|error| unreadable(&error))?;
+    let fleet = Arc::new(fleet);
+    let rules = Rules::read(source, &fleet, Some(&record.source), None).map_err(|error| unreadable(&error))?;
+    let holdings = |digest: &Digest| holdings(tree, expected, digest);
+    let evidence = Evidence {
+        budgets: &rules.budgets,
+        allowed: &rules.allowed,
+        holdings: &holdings,
+    };
+    let previous = Arc::clone(expected);
+    let (plan, _, _) = plan_guarded(&fleet, found, previous, 0, &mut Memo::default(), &evidence);
+    Ok((fleet, plan))
+}
+
+/// The objects of a content, as its files in the commit say.
+fn holdings(tree: &SourceTree, said: &Published, digest: &Digest) -> Option<Arc<Holdings>> {
+    let variants = said
+        .units
+        .iter()
+        .flat_map(|(unit, placement)| placement.variants.iter().map(move |variant| (unit, variant)));
+    let mut named = variants.filter(|(_, (_, variant))| variant.digest == *digest);
+    named.find_map(|(unit, (name, _))| {
+        let folder = format!("{}/", layout::unit_folder(unit, name));
+        let files = tree.files.iter().filter_map(|(path, entry)| match entry {
+            SourceEntry::File(file) => Some((path.strip_prefix(&folder)?, &*file.bytes)),
+            _ => None,
+        });
+        let content = layout::description_from_files(files).ok()?;
+        (content.digest == *digest).then(|| Arc::new(Holdings::of(&content)))
+    })
 }
 
 /// Differing paths go to stdout, one in a line; what they mean, to stderr.

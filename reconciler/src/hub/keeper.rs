@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use render::describe::Description;
+use render::guard::Holdings;
 use render::published::ReleaseRecord;
 use render::{Digest, Published, Revision};
 use tokio::time::Instant;
@@ -267,6 +268,20 @@ impl Keeper {
                 Ok(Event::RenderedWritten(again))
             }
         }
+    }
+
+    /// The objects of a content that is published: of the newest plan, or as it stands in `base`, or in a state ref.
+    /// `None` where it is in none of them, or cannot be read.
+    pub(super) fn holdings(&self, base: Option<&Revision>, digest: &Digest) -> Option<Holdings> {
+        if let Some(base) = base
+            && let Ok(content) = self.content(base, digest)
+        {
+            return Some(Holdings::of(&content));
+        }
+        let heads = [StateRef::Rendered, StateRef::Released].map(|which| self.repository.head(which));
+        let mut heads = heads.into_iter().filter_map(|head| head.ok().flatten());
+        let found = heads.find_map(|head| self.repository.content(head, digest).ok());
+        found.map(|content| Holdings::of(&content))
     }
 
     /// The repository itself.

@@ -13,6 +13,7 @@ mod dispatch;
 pub mod engine;
 mod gateway;
 pub mod git;
+mod guarding;
 mod keeper;
 mod look;
 mod objects;
@@ -29,8 +30,9 @@ pub mod serve;
 mod session;
 pub mod source;
 
+pub use guarding::Rules;
 pub use objects::HubCluster;
 pub use options::{HubError, HubOptions, OnRewrite};
-pub use planner::{load_revision, load_tree, plan_fleet};
+pub use planner::{load_revision, load_tree, plan_anew, plan_fleet, plan_guarded};
 pub use run::{SharedState, run, run_with};
 pub use serve::Listen;

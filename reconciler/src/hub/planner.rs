@@ -1,15 +1,19 @@
 //! Loads and plans a revision: blocking work, one at a time, with what it remembers from the last.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use render::guard::{Evidence, Exceeded, Holdings, guard};
 use render::load::{LoadMemo, is_readable, load_with};
 use render::model::Approval;
 use render::plan::{Memo, Reports, Snapshot, plan};
 use render::tree::SourceEntry;
-use render::{Finding, Fleet, Plan, Previous, Published, Revision, SourceTree};
+use render::{Digest, Finding, Fleet, Plan, Previous, Published, Revision, SourceTree};
 
 use super::engine::Planned;
+use super::guarding::{KnownBudgets, Rules};
+use super::keeper::Keeper;
 use super::publish::SourceCommit;
 use super::source::{Source, SourceError};
 use crate::limits::{GATE_COMMITS_MAX, PROPOSAL_COMMITS_MAX};
@@ -18,6 +22,8 @@ use crate::limits::{GATE_COMMITS_MAX, PROPOSAL_COMMITS_MAX};
 #[derive(Debug)]
 pub(super) struct Planner {
     source: Arc<Source>,
+    /// Where the contents of what is published are.
+    keeper: Option<Arc<Keeper>>,
     memos: Mutex<Memos>,
 }
 
@@ -26,13 +32,17 @@ struct Memos {
     load: LoadMemo,
     plan: Memo,
     gates: BTreeMap<Revision, Approval>,
+    budgets: KnownBudgets,
+    /// Of contents that are published and were not rendered by the last plan.
+    holdings: BTreeMap<Digest, Arc<Holdings>>,
 }
 
 impl Planner {
-    /// A planner that remembers nothing yet.
-    pub(super) fn new(source: Arc<Source>) -> Self {
+    /// A planner that remembers nothing yet. Without a keeper, what is published has no contents.
+    pub(super) fn new(source: Arc<Source>, keeper: Option<Arc<Keeper>>) -> Self {
         Self {
             source,
+            keeper,
             memos: Mutex::default(),
         }
     }
@@ -58,7 +68,23 @@ impl Planner {
             Approval::Required => self.commits(&previous, revision)?,
             Approval::None => Vec::new(),
         };
-        let (plan, findings) = plan_fleet(&fleet, found, previous, now, &mut memos.plan);
+        let since = previous.record.as_ref().map(|record| &record.source);
+        let rules = Rules::read_with(&self.source, &fleet, since, accepted, &mut memos.budgets)?;
+        let known = std::mem::take(&mut memos.holdings);
+        let used = RefCell::new(BTreeMap::new());
+        let holdings = |digest: &Digest| {
+            let found = known.get(digest).cloned();
+            let found = found.or_else(|| self.keeper.as_ref()?.holdings(base.as_ref(), digest).map(Arc::new))?;
+            used.borrow_mut().insert(*digest, Arc::clone(&found));
+            Some(found)
+        };
+        let evidence = Evidence {
+            budgets: &rules.budgets,
+            allowed: &rules.allowed,
+            holdings: &holdings,
+        };
+        let (plan, findings, _) = plan_guarded(&fleet, found, previous, now, &mut memos.plan, &evidence);
+        memos.holdings = used.into_inner();
         Ok(Planned {
             fleet,
             plan,
@@ -151,27 +177,63 @@ fn approval_at(source: &Source, revision: &Revision) -> Result<Approval, SourceE
 /// What a file that declares a Fleet has in it, in YAML and in JSON.
 const KIND: &[u8] = b"Fleet";
 
-/// Plans a fleet on what is published; the findings are those of its load and of its plan, sorted, each once.
+/// Plans a fleet on what is published, whatever that takes away; the findings are those of its load and of its plan,
+/// sorted, each once.
 pub fn plan_fleet(
     fleet: &Arc<Fleet>,
-    mut findings: Vec<Finding>,
+    findings: Vec<Finding>,
     previous: Arc<Published>,
     now: i64,
     memo: &mut Memo,
 ) -> (Plan, Vec<Finding>) {
-    let snapshot = Snapshot {
+    let plan = plan(&snapshot(fleet, previous, now), memo);
+    let findings = all_findings(findings, &plan);
+    (plan, findings)
+}
+
+/// As [`plan_fleet`], and holds back what must not go. The last part are the lists that went beyond a budget.
+pub fn plan_guarded(
+    fleet: &Arc<Fleet>,
+    findings: Vec<Finding>,
+    previous: Arc<Published>,
+    now: i64,
+    memo: &mut Memo,
+    evidence: &Evidence<'_>,
+) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
+    let snapshot = snapshot(fleet, previous, now);
+    let mut plan = plan(&snapshot, memo);
+    let exceeded = guard(&snapshot, &mut plan, evidence);
+    let findings = all_findings(findings, &plan);
+    (plan, findings, exceeded)
+}
+
+/// What holds of a fleet that is on no cluster yet: nothing can be taken away.
+pub fn plan_anew(fleet: &Arc<Fleet>, findings: Vec<Finding>) -> (Plan, Vec<Finding>) {
+    let evidence = Evidence {
+        budgets: &[],
+        allowed: &BTreeSet::new(),
+        holdings: &|_| None,
+    };
+    let (plan, findings, _) = plan_guarded(fleet, findings, Arc::default(), 0, &mut Memo::default(), &evidence);
+    (plan, findings)
+}
+
+fn snapshot(fleet: &Arc<Fleet>, previous: Arc<Published>, now: i64) -> Snapshot {
+    Snapshot {
         revision: fleet.revision.clone(),
         fleet: Arc::clone(fleet),
         reports: Reports::default(),
         chart_previews: render::chart::Previews::default(),
         previous,
         now,
-    };
-    let plan = plan(&snapshot, memo);
+    }
+}
+
+fn all_findings(mut findings: Vec<Finding>, plan: &Plan) -> Vec<Finding> {
     findings.extend(plan.findings.iter().cloned());
     findings.sort();
     findings.dedup();
-    (plan, findings)
+    findings
 }
 
 /// Loads a revision; files that cannot be read are looked up in the history, and it is loaded again.
@@ -242,7 +304,7 @@ mod tests {
         let on = commit(&fixture, "required");
         let off = commit(&fixture, "none");
         let later = commit(&fixture, "none # later");
-        let planner = || Planner::new(Arc::new(Source::open(fixture.path(), "main").expect("it opens")));
+        let planner = || Planner::new(Arc::new(Source::open(fixture.path(), "main").expect("it opens")), None);
         assert_eq!(
             check(&planner(), None, None, &on),
             Approval::Required,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::kinds::OwnKind;
 use super::pattern::Selection;
 use crate::finding::Finding;
-use crate::model::{Cluster, FleetSpec, Override, Subscription, Suspension};
+use crate::model::{Cluster, FleetSpec, Override, PruneBudget, Subscription, Suspension};
 
 /// Names a declaration; two with the same key contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,7 @@ pub(super) enum Declaration {
     Unit(UnitDeclaration),
     Override(Arc<Override>),
     Suspension(Arc<Suspension>),
+    PruneBudget(Arc<PruneBudget>),
 }
 
 /// A Subscription with what was worked out once for it.

@@ -268,6 +268,11 @@ impl<'a> Fields<'a> {
         found > 0
     }
 
+    /// Whether one of these fields is written, whatever it says.
+    pub(super) fn is_written(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.map.contains_key(*name))
+    }
+
     /// Whether a field is written that nobody took.
     pub(super) fn has_unknown(&self) -> bool {
         self.map.keys().any(|key| !self.taken.contains(&key.as_str()))

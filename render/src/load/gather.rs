@@ -7,7 +7,7 @@ use super::catalog::{Catalog, Origin};
 use super::declaration::{Declaration, DeclarationKey, UnitDeclaration};
 use super::document::{Broken, Item};
 use crate::finding::Finding;
-use crate::model::{Cluster, FleetSpec, Override, OverrideFeed, Suspension};
+use crate::model::{Cluster, FleetSpec, Override, OverrideFeed, PruneBudget, Suspension};
 use crate::name::{ClusterName, UnitKey};
 
 /// What the repository declares.
@@ -20,6 +20,7 @@ pub(super) struct Declared {
     /// Those of them whose object no manifest declares.
     pub(super) of_nothing: Vec<Arc<Override>>,
     pub(super) suspensions: Vec<Arc<Suspension>>,
+    pub(super) prune_budgets: Vec<Arc<PruneBudget>>,
     /// Objects whose override cannot be trusted, and why: whoever delivers one is held.
     pub(super) held_targets: Vec<(OverrideFeed, Finding)>,
     pub(super) findings: Vec<Finding>,
@@ -78,6 +79,9 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
         .suspensions
         .sort_by(|a, b| (&a.name, &a.file, a.line).cmp(&(&b.name, &b.file, b.line)));
     declared
+        .prune_budgets
+        .sort_by(|a, b| (&a.name, &a.file, a.line).cmp(&(&b.name, &b.file, b.line)));
+    declared
 }
 
 /// Says that something stays though its file is gone.
@@ -123,7 +127,7 @@ impl Declared {
                 self.findings.push(finding);
             }
             Declaration::Fleet(_) | Declaration::Cluster(_) => self.findings.push(finding),
-            Declaration::Suspension(_) => {
+            Declaration::Suspension(_) | Declaration::PruneBudget(_) => {
                 // Both hold: nothing loosens by a mistake.
                 self.take(second.declaration);
                 self.findings.push(finding);
@@ -145,6 +149,7 @@ impl Declared {
             Declaration::Cluster(cluster) => drop(self.clusters.insert(cluster.name.clone(), cluster.clone())),
             Declaration::Override(declared) => self.overrides.push(declared.clone()),
             Declaration::Suspension(declared) => self.suspensions.push(declared.clone()),
+            Declaration::PruneBudget(declared) => self.prune_budgets.push(declared.clone()),
             Declaration::Unit(unit) => {
                 self.units
                     .entry(unit.subscription.key.clone())

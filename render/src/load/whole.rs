@@ -42,6 +42,7 @@ pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) 
         overrides: declared.overrides,
         of_nothing: declared.of_nothing,
         suspensions: declared.suspensions,
+        prune_budgets: declared.prune_budgets,
         unreadable: catalog.unreadable.into_iter().collect(),
     };
     (fleet, limited(findings))

@@ -3,6 +3,7 @@
 //! Reading them from YAML, with findings for what does not fit, is [`crate::load`]'s matter.
 
 mod apply;
+mod budget;
 mod cluster;
 mod fleet;
 mod overrides;
@@ -12,6 +13,7 @@ mod suspension;
 pub use apply::{
     ApplyPolicy, DeletionPolicy, Dependency, DependencyClusters, DriftMode, HealthCheck, IgnoreRule, Replace,
 };
+pub use budget::{PruneAllowance, PruneBudget};
 pub use cluster::{Cluster, SyncMode, Taint, TaintEffect};
 pub use fleet::{Approval, FleetSpec, PlaintextSecrets, RenderMode, RenderSpec};
 pub use overrides::{FieldFormat, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};

@@ -25,7 +25,7 @@ pub struct Suspension {
     pub line: u32,
 }
 
-/// The clusters that a Suspension is about: those that are named, and those that the selector takes.
+/// The clusters that a Suspension, or another policy, is about: those that are named, and those that the selector takes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SuspendedClusters {
     /// `spec.clusters`.
@@ -63,7 +63,7 @@ impl Suspension {
 impl SuspendedClusters {
     /// A cluster that is not registered has no labels that anybody knows, and is taken to be selected: were its
     /// units released from under a suspension, they would be removed from it when it comes back.
-    fn contain(&self, cluster: &ClusterName, labels: Option<&BTreeMap<String, String>>) -> bool {
+    pub(crate) fn contain(&self, cluster: &ClusterName, labels: Option<&BTreeMap<String, String>>) -> bool {
         let selected = |selector: &LabelSelector| labels.is_none_or(|labels| selector.matches(labels));
         self.names.contains(cluster) || self.selector.as_ref().is_some_and(selected)
     }

@@ -119,6 +119,7 @@ fn snapshot(digit: char, units: Vec<(UnitKey, Unit)>, overrides: Vec<Arc<Overrid
         overrides,
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
+        prune_budgets: Vec::new(),
         unreadable: Vec::new(),
     };
     Snapshot {

@@ -68,6 +68,15 @@ pub const SOURCE_KINDS: &[SourceKind] = &[
         spec: suspension,
     },
     SourceKind {
+        kind: "PruneBudget",
+        plural: "prunebudgets",
+        short: &[],
+        namespaced: false,
+        description: "How many objects one commit may take away.",
+        needs_spec: true,
+        spec: prune_budget,
+    },
+    SourceKind {
         kind: "HelmChart",
         plural: "helmcharts",
         short: &["chart"],
@@ -488,6 +497,38 @@ fn suspension() -> Value {
             (
                 "until",
                 text("When it ends, as 2026-12-01T09:00:00Z; without it, when the file is removed."),
+            ),
+        ],
+    )
+}
+
+fn prune_budget() -> Value {
+    let unit = object(
+        "One unit; every one without it.",
+        &["namespace", "name"],
+        [
+            ("namespace", filled_text("Its namespace.")),
+            ("name", filled_text("Its name.")),
+        ],
+    );
+    object(
+        "How much may go: maxObjects or maxPercent must say it.",
+        &[],
+        [
+            (
+                "maxObjects",
+                integer(
+                    "Objects, each counted once for every cluster that it leaves.",
+                    0,
+                    INT32_MAX,
+                ),
+            ),
+            ("maxPercent", integer("The same, of a hundred that are there.", 0, 100)),
+            ("subscription", unit),
+            ("clusters", list("Clusters by name.", json!({ "type": "string" }))),
+            (
+                "clusterAffinity",
+                selector("Clusters by their labels; without both, every cluster."),
             ),
         ],
     )

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use render::describe::Description;
+use render::guard::{Evidence, Exceeded, Holdings};
 use render::load::LoadMemo;
 use render::plan::{Alike, ClusterDelta, Delta, Memo, ObjectChange, Share, changes, deltas};
 use render::suspend::Suspensions;
@@ -15,7 +16,7 @@ use super::PlanArguments;
 use super::summary::Summary;
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
-use crate::hub::{load_revision, plan_fleet};
+use crate::hub::{Rules, load_revision, plan_fleet, plan_guarded};
 
 /// A plan as it is shown.
 #[derive(Serialize)]
@@ -31,6 +32,9 @@ pub(super) struct Shown {
     pub(super) units: Vec<UnitChange>,
     /// What is wrong, sorted.
     pub(super) findings: Vec<Finding>,
+    /// Lists that go beyond a budget, and are held.
+    #[serde(skip)]
+    pub(super) exceeded: Vec<Exceeded>,
 }
 
 /// One unit's changes.
@@ -86,8 +90,9 @@ pub(super) fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
         .resolve(&arguments.to)
         .with_context(|| format!("failed to find {}", arguments.to))?;
     let mut before = before(arguments, &source)?;
-    let planned = planned(&source, &to, std::mem::take(&mut before.published))?;
     let now = jiff::Timestamp::now().as_second();
+    let published = std::mem::take(&mut before.published);
+    let planned = guarded(&source, &to, published, &before, now)?;
     let units = deltas(&planned.previous.units, &planned.plan.units);
     let units = units
         .into_iter()
@@ -99,6 +104,7 @@ pub(super) fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
         summary: Summary::of(&units, &planned.findings),
         units,
         findings: planned.findings,
+        exceeded: planned.exceeded,
     })
 }
 
@@ -136,6 +142,7 @@ struct Planned {
     previous: Arc<Published>,
     plan: render::Plan,
     findings: Vec<Finding>,
+    exceeded: Vec<Exceeded>,
 }
 
 fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow::Result<Planned> {
@@ -148,6 +155,41 @@ fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow:
         previous,
         plan,
         findings,
+        exceeded: Vec::new(),
+    })
+}
+
+/// As the hub plans it, with what must not go held back.
+fn guarded(
+    source: &Source,
+    revision: &Revision,
+    previous: Published,
+    before: &Before,
+    now: i64,
+) -> anyhow::Result<Planned> {
+    let unreadable = || format!("failed to read {revision}");
+    let (fleet, found) = load_revision(source, revision, &mut LoadMemo::default()).with_context(unreadable)?;
+    let (fleet, previous) = (Arc::new(fleet), Arc::new(previous));
+    let rules = Rules::read(source, &fleet, before.revision.as_ref(), None).with_context(unreadable)?;
+    let holdings = |digest: &Digest| {
+        before
+            .contents
+            .of(digest)
+            .map(|content| Arc::new(Holdings::of(&content)))
+    };
+    let evidence = Evidence {
+        budgets: &rules.budgets,
+        allowed: &rules.allowed,
+        holdings: &holdings,
+    };
+    let memo = &mut Memo::default();
+    let (plan, findings, exceeded) = plan_guarded(&fleet, found, Arc::clone(&previous), now, memo, &evidence);
+    Ok(Planned {
+        fleet,
+        previous,
+        plan,
+        findings,
+        exceeded,
     })
 }
 
@@ -203,6 +245,14 @@ impl Contents {
             Self::Planned(contents) => Ok(contents.get(&share.digest).cloned()),
             Self::Committed(state, commit) => Ok(Some(Arc::new(state.content(*commit, &share.digest)?))),
             Self::None => Ok(None),
+        }
+    }
+
+    fn of(&self, digest: &Digest) -> Option<Arc<Description>> {
+        match self {
+            Self::Planned(contents) => contents.get(digest).cloned(),
+            Self::Committed(state, commit) => state.content(*commit, digest).ok().map(Arc::new),
+            Self::None => None,
         }
     }
 }

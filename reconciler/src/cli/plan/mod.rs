@@ -121,16 +121,26 @@ impl PlanArguments {
     }
 }
 
+/// The lists of objects that the newest commit of a clone would take away beyond a budget, as far as the clone knows
+/// what was rendered.
+pub(super) fn exceeded(clone: &std::path::Path, branch: &str) -> anyhow::Result<Vec<render::guard::Exceeded>> {
+    Ok(compare::shown(&of_head(clone, branch))?.exceeded)
+}
+
 /// In a line: what the newest commit of a clone changes in what the hub rendered, as far as the clone knows it.
 pub(super) fn summary(clone: &std::path::Path, branch: &str) -> anyhow::Result<String> {
-    let shown = compare::shown(&PlanArguments {
+    let shown = compare::shown(&of_head(clone, branch))?;
+    Ok(summary::Summary::of(&shown.units, &shown.findings).line())
+}
+
+fn of_head(clone: &std::path::Path, branch: &str) -> PlanArguments {
+    PlanArguments {
         clone: CloneOptions::at(clone, branch),
         from: None,
         to: HEAD.to_owned(),
         output: Output::Text,
         color: Color::Never,
-    })?;
-    Ok(summary::Summary::of(&shown.units, &shown.findings).line())
+    }
 }
 
 /// Prints the changes to stdout. Findings and hints go to stderr where the form has no place for them.

@@ -43,6 +43,7 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
         overrides: Vec::new(),
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
+        prune_budgets: Vec::new(),
         unreadable: Vec::new(),
     })
 }

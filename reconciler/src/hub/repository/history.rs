@@ -131,3 +131,40 @@ pub(crate) fn trailers(
     }
     Ok(false)
 }
+
+/// What a trailer says in each commit that `from` builds on and `until` does not, `from` itself first; of at most `max`
+/// commits. Where `until` is not here, as after a rewritten history, only `from` is asked: an older word was for
+/// something else.
+pub(crate) fn trailer_values(
+    repo: &gix::Repository,
+    from: ObjectId,
+    until: Option<ObjectId>,
+    max: usize,
+    token: &str,
+) -> Result<Vec<String>, RepositoryError> {
+    let failed = |source| RepositoryError::History {
+        from: from.to_string(),
+        source,
+    };
+    let (hidden, max) = match until {
+        Some(until) if repo.has_object(until) => (vec![until], max),
+        Some(_) => (Vec::new(), 1),
+        None => (Vec::new(), max),
+    };
+    let walk = repo
+        .rev_walk([from])
+        .with_hidden(hidden)
+        .sorting(Sorting::ByCommitTime(CommitTimeOrder::NewestFirst))
+        .all()
+        .map_err(failed)?;
+    let mut values = Vec::new();
+    for step in walk.take(max) {
+        let object = verified(repo, step.map_err(failed)?.id, gix::objs::Kind::Commit)?;
+        let decoded = object.try_to_commit_ref().map_err(failed)?;
+        let named = decoded
+            .message_trailers()
+            .filter(|trailer| trailer.token.to_str_lossy().eq_ignore_ascii_case(token));
+        values.extend(named.map(|trailer| trailer.value.to_str_lossy().trim().to_owned()));
+    }
+    Ok(values)
+}

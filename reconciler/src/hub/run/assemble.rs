@@ -56,7 +56,10 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let times = commit_times(Arc::clone(&opened.source), Arc::clone(&sessions.keeper));
     let hub = Hub {
         state: Arc::clone(&state),
-        planner: Arc::new(Planner::new(Arc::clone(&opened.source))),
+        planner: Arc::new(Planner::new(
+            Arc::clone(&opened.source),
+            Some(Arc::clone(&sessions.keeper)),
+        )),
         clusters: Clusters::new(
             options.kubeconfig.clone(),
             options.helm.clone(),

@@ -3,7 +3,7 @@
 use render::Revision;
 
 use super::branch::{Source, SourceError, known};
-use crate::hub::repository::{Relation, is_relation_told, relation, trailers};
+use crate::hub::repository::{Relation, is_relation_told, relation, trailer_values, trailers};
 use crate::limits::HISTORY_COMMITS_MAX;
 
 /// The trailer that accepts a rewritten history; its value is the head that was accepted before.
@@ -26,6 +26,20 @@ impl Source {
         let (old, new) = (known(accepted)?, known(head)?);
         self.repository
             .read(|repo| is_relation_told(repo, old, new))
+            .map_err(SourceError::Unreadable)
+    }
+
+    /// What a trailer says in the commits that `head` builds on and `since` does not.
+    pub fn trailer_values(
+        &self,
+        head: &Revision,
+        since: Option<&Revision>,
+        token: &str,
+    ) -> Result<Vec<String>, SourceError> {
+        let from = known(head)?;
+        let until = since.map(known).transpose()?;
+        self.repository
+            .read(|repo| trailer_values(repo, from, until, HISTORY_COMMITS_MAX, token))
             .map_err(SourceError::Unreadable)
     }
 

@@ -2,6 +2,7 @@
 //! with it come out. Which declarations belong together is not decided here.
 
 mod apply;
+mod budget;
 mod chart;
 mod cluster;
 mod fleet;
@@ -47,18 +48,20 @@ pub(super) enum OwnKind {
     Localization,
     Globalization,
     Suspension,
+    PruneBudget,
 }
 
 impl OwnKind {
     /// All of them.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Fleet,
         Self::ManagedCluster,
         Self::Subscription,
         Self::Localization,
         Self::Globalization,
         Self::Suspension,
+        Self::PruneBudget,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -69,6 +72,7 @@ impl OwnKind {
             OwnKind::Localization => "Localization",
             OwnKind::Globalization => "Globalization",
             OwnKind::Suspension => "Suspension",
+            OwnKind::PruneBudget => "PruneBudget",
         }
     }
 }
@@ -82,6 +86,7 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Localization") => Kind::Own(OwnKind::Localization),
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Globalization") => Kind::Own(OwnKind::Globalization),
         (FLEET_API_VERSION, "Suspension") => Kind::Own(OwnKind::Suspension),
+        (FLEET_API_VERSION, "PruneBudget") => Kind::Own(OwnKind::PruneBudget),
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "HelmChart") => Kind::Chart,
         _ if is_ours(api_version) || is_mistyped(api_version) => Kind::Unknown,
         // Under a version or a group that we do not read, it would be taken back without a word.
@@ -145,13 +150,14 @@ pub(super) fn meant(api_version: &str, kind: &str) -> String {
     format!("did you mean {kind} of {}?", version.unwrap_or(FLEET_API_VERSION))
 }
 
-const OWN_KINDS: [OwnKind; 6] = [
+const OWN_KINDS: [OwnKind; 7] = [
     OwnKind::Fleet,
     OwnKind::ManagedCluster,
     OwnKind::Subscription,
     OwnKind::Localization,
     OwnKind::Globalization,
     OwnKind::Suspension,
+    OwnKind::PruneBudget,
 ];
 
 fn is_clusternets(api_version: &str) -> bool {
@@ -186,6 +192,7 @@ pub(super) fn read(kind: OwnKind, map: &Map<String, Value>, place: &Place<'_>, j
         OwnKind::Localization => overrides::read_localization(&mut top, &metadata, place),
         OwnKind::Globalization => overrides::read_globalization(&mut top, &metadata, place),
         OwnKind::Suspension => suspension::read(&mut top, &metadata, place),
+        OwnKind::PruneBudget => budget::read(&mut top, &metadata, place),
     };
     top.finish();
     reading

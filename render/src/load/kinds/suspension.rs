@@ -66,7 +66,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
     }
 }
 
-fn unit(mut fields: Fields<'_>) -> Option<UnitKey> {
+pub(super) fn unit(mut fields: Fields<'_>) -> Option<UnitKey> {
     let namespace = fields.required_text("namespace").map(str::to_owned);
     let name = fields.required_text("name").map(str::to_owned);
     let unit = UnitKey::new(namespace?, name?);
@@ -75,7 +75,7 @@ fn unit(mut fields: Fields<'_>) -> Option<UnitKey> {
     unit.ok()
 }
 
-fn cluster_names(fields: &Fields<'_>, names: Vec<String>) -> Vec<ClusterName> {
+pub(super) fn cluster_names(fields: &Fields<'_>, names: Vec<String>) -> Vec<ClusterName> {
     let mut parsed = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
         match ClusterName::parse(name) {

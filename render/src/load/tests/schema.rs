@@ -42,6 +42,10 @@ fn probe(kind: &str) -> &'static str {
             "{subscription: {namespace: a, name: a}, clusters: [a],
    clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}"
         }
+        "PruneBudget" => {
+            "{subscription: {namespace: a, name: a}, clusters: [a], maxObjects: 1, maxPercent: 1,
+   clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}"
+        }
         "HelmChart" => "{repo: 'https://a', chart: a, targetNamespace: a, chartPullSecret: {name: a}}",
         other => unreachable!("{other} has no probe: write one that has every map of it"),
     }

@@ -32,7 +32,7 @@ fn with_previews(units: u64, digit: char, before: &Plan, say: impl Fn(&str) -> O
     // What is wanted is what a plan asks for, and is answered once.
     snapshot.chart_previews = previews.clone();
     for (key, request) in planned(&snapshot).pending {
-        if let Some(preview) = say(&request.capabilities.kubernetes_version()) {
+        if let Some(preview) = say(request.capabilities.kubernetes_version()) {
             previews.known.insert(key, Arc::new(preview));
         }
     }
