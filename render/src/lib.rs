@@ -15,6 +15,7 @@ pub mod depend;
 pub mod describe;
 pub mod digest;
 pub mod explain;
+pub mod expression;
 pub mod finding;
 #[cfg(test)]
 mod fixture;

@@ -55,3 +55,19 @@ pub const CHART_CHANGE_BYTES_MAX: usize = 2_000;
 
 /// Bytes of a file's name: every file system takes 255, and what marks a shortened one needs room.
 pub const FILE_NAME_BYTES_MAX: usize = 200;
+
+/// Characters of an expression of a health check: a person's take one or two lines.
+pub const EXPRESSION_CHARS_MAX: usize = 1_024;
+
+/// Nesting of an expression: each level is some frames of a stack.
+pub const EXPRESSION_NESTING_MAX: u16 = 32;
+
+/// Parts within each other of an expression that was read: each is a frame or two of a stack of two MiB when it is
+/// evaluated.
+pub const EXPRESSION_DEPTH_MAX: usize = 64;
+
+/// Loops within each other: one over conditions, and one over what a condition lists.
+pub const EXPRESSION_LOOPS_MAX: u32 = 2;
+
+/// Steps of one evaluation: at some hundred nanoseconds each, a fraction of a second at worst.
+pub const EXPRESSION_STEPS_MAX: u64 = 2_000_000;

@@ -10,6 +10,7 @@ mod killed;
 mod large;
 mod memory;
 mod one_per_cluster;
+mod order;
 mod ownership;
 mod removal;
 mod sealed;

@@ -100,7 +100,10 @@ impl Session {
         let mut seen = Vec::new();
         while let Some((key, answer)) = answers.next().await {
             match answer {
-                Ok(found) => seen.push((key, found.as_ref().map(Seen::object))),
+                Ok(found) => {
+                    let judged = found.as_ref().map(|object| self.judged(&key, object));
+                    seen.push((key, judged));
+                }
                 Err(error) if error.is_general() => return Err(SessionError::Server(error)),
                 // It is looked at again.
                 Err(error) => debug!(object = %key, error = error.line(), "Failed to look at object."),
@@ -108,6 +111,16 @@ impl Session {
         }
         drop(answers);
         Ok(seen.into_iter().map(|(key, seen)| self.looked_at(key, seen)).collect())
+    }
+
+    /// What an object shows, judged by the rule that people wrote for it where there is one.
+    fn judged(&self, key: &ObjectKey, object: &DynamicObject) -> Seen {
+        let mut seen = Seen::object(object);
+        if let Some(check) = self.check(key) {
+            let whole = serde_json::to_value(object).unwrap_or_default();
+            seen.verdict = check.health(&whole);
+        }
+        seen
     }
 
     fn looked_at(&mut self, key: ObjectKey, seen: Option<Seen>) -> (ObjectKey, Option<Health>) {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::decrypt::Decryption;
 use super::discovery::{Kinds, ServedKind};
 use super::gate::Gate;
-use super::health::Verdict;
+use super::health::{Check, Verdict};
 use super::helm::{Chart, Releases, Told};
 use super::inventory::{Inventory, InventoryError};
 use super::lease::LeaseState;
@@ -26,7 +26,7 @@ use super::request::{RequestError, bounded};
 use super::status::Removal;
 use super::watch::{Watched, Watches};
 use super::{ApplierOptions, Desired, DesiredUnit};
-use crate::wire::ObjectState;
+use crate::wire::{Health, ObjectState};
 
 /// Work that stopped, since going on with other objects would be pointless.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +120,8 @@ pub(super) struct Unit {
     pub(super) policy: ApplyPolicy,
     /// The units that must be healthy first on this cluster.
     pub(super) depends_on: Vec<UnitKey>,
+    /// The rules by which kinds of it are judged, where people wrote some.
+    pub(super) checks: Vec<Check>,
     /// Whether some object of it names others that it needs.
     pub(super) has_needs: bool,
     /// Whether it waits for `depends_on`.
@@ -259,6 +261,24 @@ impl Session {
         }
     }
 
+    /// The rule that people wrote for an object's kind, in its unit.
+    pub(super) fn check(&self, key: &ObjectKey) -> Option<&Check> {
+        let unit = self.units.get(&self.inventory.get(key)?.unit)?;
+        unit.checks.iter().find(|check| check.concerns(key))
+    }
+
+    /// What counts as an object's health when only the built-in rules have seen it: where people wrote a rule, what
+    /// that said last, until it is looked at again.
+    pub(super) fn unjudged(&mut self, key: &ObjectKey, verdict: Verdict) -> Verdict {
+        if self.check(key).is_none() || verdict.health == Health::Terminating {
+            return verdict;
+        }
+        self.looks.add(key);
+        self.known
+            .get(key)
+            .map_or_else(Check::pending, |known| known.verdict.clone())
+    }
+
     /// Whether some object's kind is not known.
     pub(super) fn has_unresolved(&self) -> bool {
         self.units
@@ -321,6 +341,7 @@ impl Unit {
             policy: unit.description.apply.clone(),
             // A dependency that must hold on other clusters too must hold on this one.
             depends_on: policy.depends_on.iter().map(|needed| needed.unit.clone()).collect(),
+            checks: policy.health_checks.iter().map(Check::new).collect(),
             has_needs: slots.iter().any(|slot: &Slot| !slot.identity.needs.is_empty()),
             gate: Gate::Open,
             objects,

@@ -94,9 +94,10 @@ impl Session {
         if seen.verdict.health != Health::Current {
             self.looks.add(&key);
         }
+        let verdict = self.unjudged(&key, seen.verdict);
         let known = Known {
             fields: seen.fields,
-            verdict: seen.verdict,
+            verdict,
             fresh: true,
         };
         self.known.insert(key, known);

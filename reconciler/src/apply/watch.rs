@@ -137,14 +137,15 @@ impl Session {
             }
             Watched::Seen(key, seen) => {
                 let uid = self.inventory.get(&key).and_then(|entry| entry.uid.clone());
+                // This watch works, and says the rest as well.
+                self.looks.remove(&key);
+                let verdict = self.unjudged(&key, seen.verdict);
                 let Some(known) = self.known.get_mut(&key) else {
                     return false;
                 };
-                // This watch works, and says the rest as well.
-                self.looks.remove(&key);
                 let is_touched = known.fresh && (known.fields != seen.fields || uid != seen.uid);
                 known.fresh &= !is_touched;
-                known.verdict = seen.verdict;
+                known.verdict = verdict;
                 is_touched
             }
         }

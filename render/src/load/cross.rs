@@ -1,12 +1,14 @@
 //! What is wrong between declarations: clusters that share what is one's own, overrides of nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::gather::Declared;
 use super::index::{Index, Wanted};
 use super::lines::Lines;
 use crate::finding::Finding;
-use crate::model::{Cluster, Override, OverrideKind, Suspension};
+use crate::model::{Cluster, HealthRule, Override, OverrideKind, Suspension};
+use crate::name::group_of;
 use crate::nearest::nearest;
 
 /// Checks declarations against each other, and takes away what two clusters claim.
@@ -29,6 +31,7 @@ pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Line
             declared.of_nothing.push(item.clone());
         }
     }
+    findings.append(&mut rules_twice(&declared.health_rules));
     for suspension in &declared.suspensions {
         findings.extend(holds_nothing(suspension, declared, lines));
     }
@@ -90,6 +93,29 @@ fn refuse_shared_keys(declared: &mut Declared, lines: &mut Lines<'_>) -> Vec<Fin
     }
     for cluster in declared.clusters.values_mut() {
         cluster.public_keys.retain(|key| !refused.contains(key));
+    }
+    findings
+}
+
+/// Of two rules for one kind nobody knows which is meant.
+fn rules_twice(rules: &[Arc<HealthRule>]) -> Vec<Finding> {
+    let mut firsts: BTreeMap<(&str, &str), &HealthRule> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for rule in rules {
+        let (group, kind) = (group_of(&rule.check.api_version), rule.check.kind.as_str());
+        let Some(first) = firsts.get(&(group, kind)) else {
+            firsts.insert((group, kind), rule);
+            continue;
+        };
+        let message = format!(
+            "the health of {kind} is judged by {} already ({}:{})",
+            first.name, first.file, first.line
+        );
+        findings.push(
+            Finding::error("HealthRuleTwice", message)
+                .at(&*rule.file, rule.line)
+                .hint("remove one of the two; the first by name counts until then"),
+        );
     }
     findings
 }

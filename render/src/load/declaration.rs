@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::kinds::OwnKind;
 use super::pattern::Selection;
 use crate::finding::Finding;
-use crate::model::{Cluster, FleetSpec, Override, PruneBudget, Subscription, Suspension};
+use crate::model::{Cluster, FleetSpec, HealthRule, Override, PruneBudget, Subscription, Suspension};
 
 /// Names a declaration; two with the same key contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +44,7 @@ pub(super) enum Declaration {
     Override(Arc<Override>),
     Suspension(Arc<Suspension>),
     PruneBudget(Arc<PruneBudget>),
+    HealthRule(Arc<HealthRule>),
 }
 
 /// A Subscription with what was worked out once for it.

@@ -7,7 +7,7 @@ use super::catalog::{Catalog, Origin};
 use super::declaration::{Declaration, DeclarationKey, UnitDeclaration};
 use super::document::{Broken, Item};
 use crate::finding::Finding;
-use crate::model::{Cluster, FleetSpec, Override, OverrideFeed, PruneBudget, Suspension};
+use crate::model::{Cluster, FleetSpec, HealthRule, Override, OverrideFeed, PruneBudget, Suspension};
 use crate::name::{ClusterName, UnitKey};
 
 /// What the repository declares.
@@ -21,6 +21,8 @@ pub(super) struct Declared {
     pub(super) of_nothing: Vec<Arc<Override>>,
     pub(super) suspensions: Vec<Arc<Suspension>>,
     pub(super) prune_budgets: Vec<Arc<PruneBudget>>,
+    /// By name: of two for one kind the first counts.
+    pub(super) health_rules: Vec<Arc<HealthRule>>,
     /// Objects whose override cannot be trusted, and why: whoever delivers one is held.
     pub(super) held_targets: Vec<(OverrideFeed, Finding)>,
     pub(super) findings: Vec<Finding>,
@@ -76,6 +78,9 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
     }
     declared.overrides.sort_by(|a, b| a.order_key().cmp(&b.order_key()));
     declared
+        .health_rules
+        .sort_by(|a, b| (&a.name, &a.file, a.line).cmp(&(&b.name, &b.file, b.line)));
+    declared
         .suspensions
         .sort_by(|a, b| (&a.name, &a.file, a.line).cmp(&(&b.name, &b.file, b.line)));
     declared
@@ -126,7 +131,7 @@ impl Declared {
                 self.held_targets.push((declared.feed.clone(), finding.clone()));
                 self.findings.push(finding);
             }
-            Declaration::Fleet(_) | Declaration::Cluster(_) => self.findings.push(finding),
+            Declaration::Fleet(_) | Declaration::Cluster(_) | Declaration::HealthRule(_) => self.findings.push(finding),
             Declaration::Suspension(_) | Declaration::PruneBudget(_) => {
                 // Both hold: nothing loosens by a mistake.
                 self.take(second.declaration);
@@ -150,6 +155,7 @@ impl Declared {
             Declaration::Override(declared) => self.overrides.push(declared.clone()),
             Declaration::Suspension(declared) => self.suspensions.push(declared.clone()),
             Declaration::PruneBudget(declared) => self.prune_budgets.push(declared.clone()),
+            Declaration::HealthRule(declared) => self.health_rules.push(declared.clone()),
             Declaration::Unit(unit) => {
                 self.units
                     .entry(unit.subscription.key.clone())

@@ -1,6 +1,7 @@
 //! Puts the parts of a load together.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::catalog::Catalog;
 use super::charts::Charts;
@@ -16,8 +17,8 @@ use super::resolve::{Context, resolve};
 use crate::finding::{Finding, Severity};
 use crate::fleet::{Fleet, Unit};
 use crate::limits::{DOCUMENTS_MAX, FINDINGS_PER_FILE_MAX};
-use crate::model::Feed;
-use crate::name::UnitKey;
+use crate::model::{Feed, HealthCheck};
+use crate::name::{UnitKey, group_of};
 use crate::tree::{Previous, SourceTree};
 
 pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) -> (Fleet, Vec<Finding>) {
@@ -68,6 +69,7 @@ fn units(
     for (key, declaration) in &declared.units {
         let mut unit = resolve(&context, declaration, &mut lines, findings);
         hold(&mut unit, declared);
+        learn(&mut unit, declared);
         findings.extend(unit.blocked.iter().cloned());
         units.insert(key.clone(), unit);
     }
@@ -102,6 +104,28 @@ fn undeclared(catalog: &Catalog<'_>, units: &BTreeMap<UnitKey, Unit>) -> Vec<Fin
         );
     }
     findings
+}
+
+/// Takes the fleet's rules of health for the kinds that a unit has; its own word counts before them.
+fn learn(unit: &mut Unit, declared: &Declared) {
+    let checks = &unit.subscription.apply.health_checks;
+    let mut learned = Vec::new();
+    for rule in &declared.health_rules {
+        let check = &rule.check;
+        let is_same = |other: &HealthCheck| {
+            other.kind == check.kind && group_of(&other.api_version) == group_of(&check.api_version)
+        };
+        let is_needed = unit.base.objects.iter().any(|object| check.concerns(&object.key));
+        if is_needed && !checks.iter().chain(&learned).any(is_same) {
+            learned.push(check.clone());
+        }
+    }
+    if !learned.is_empty() {
+        Arc::make_mut(&mut unit.subscription)
+            .apply
+            .health_checks
+            .append(&mut learned);
+    }
 }
 
 /// Holds a unit that delivers an object whose override cannot be trusted: without it, it would loosen.

@@ -6,6 +6,7 @@ mod apply;
 mod budget;
 mod cluster;
 mod fleet;
+mod health_rule;
 mod overrides;
 mod subscription;
 mod suspension;
@@ -16,6 +17,7 @@ pub use apply::{
 pub use budget::{PruneAllowance, PruneBudget};
 pub use cluster::{Cluster, SyncMode, Taint, TaintEffect};
 pub use fleet::{Approval, FleetSpec, PlaintextSecrets, RenderMode, RenderSpec};
+pub use health_rule::HealthRule;
 pub use overrides::{FieldFormat, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
 pub use subscription::{Dividing, Feed, Scheduling, Subscriber, Subscription, Toleration};
 pub use suspension::{SuspendedClusters, Suspension};

@@ -77,6 +77,15 @@ pub const SOURCE_KINDS: &[SourceKind] = &[
         spec: prune_budget,
     },
     SourceKind {
+        kind: "HealthRule",
+        plural: "healthrules",
+        short: &[],
+        namespaced: false,
+        description: "How the health of a kind is judged, in every unit that has it.",
+        needs_spec: true,
+        spec: health_check,
+    },
+    SourceKind {
         kind: "HelmChart",
         plural: "helmcharts",
         short: &["chart"],

@@ -4,12 +4,15 @@
 //! Where kstatus and `kubectl rollout status` differ, the stricter one counts, but for what never comes in clusters
 //! without load balancers, or before a pod asks for it: that blocks nothing. Looking at objects is deliberately not here.
 
+mod check;
 mod conditions;
 mod custom;
 mod kinds;
 
 use render::name::group_of;
 use serde_json::Value;
+
+pub(super) use check::Check;
 
 use super::order::is_built_in;
 use crate::wire::Health;

@@ -193,9 +193,11 @@ impl Session {
             }
             _ => self.inventory.put(key.clone(), brought.stamp(entry)),
         }
+        // It may be another content now, of which its rule has said nothing yet.
+        self.known.remove(key);
         let known = Known {
             fields: seen.fields,
-            verdict: seen.verdict,
+            verdict: self.unjudged(key, seen.verdict),
             fresh: true,
         };
         if known.verdict.health != Health::Current {

@@ -5,7 +5,7 @@ use render::{ClusterName, UnitKey};
 use super::condition::{Condition, summary};
 use super::evidence;
 use super::index::Observation;
-use crate::wire::{Counts, UnitState};
+use crate::wire::{Counts, Health, UnitState};
 
 /// Why nothing is known of a cluster's own rungs: it is not connected. Its own word, since a cluster that
 /// is away is not a broken one.
@@ -116,14 +116,24 @@ impl Observation<'_> {
             self.ladder(unit, cluster)
         };
         let report = self.unit_report(unit, cluster);
+        let offline = !self.is_connected(cluster);
+        let mut counts = report.map(|report| report.counts).unwrap_or_default();
+        let mut worst = report
+            .map(|report| evidence::worst(cluster, report))
+            .unwrap_or_default();
+        if offline {
+            // Nobody knows how they fare now: none of them counts as healthy.
+            counts.current = 0;
+            worst
+                .iter_mut()
+                .for_each(|object| object.result.health = Health::Unknown);
+        }
         PlacementView {
             summary: ladder.summary(),
             ladder,
-            counts: report.map(|report| report.counts).unwrap_or_default(),
-            worst: report
-                .map(|report| evidence::worst(cluster, report))
-                .unwrap_or_default(),
-            offline: !self.is_connected(cluster),
+            counts,
+            worst,
+            offline,
             leaving,
             suspended: self
                 .suspension(unit, cluster)

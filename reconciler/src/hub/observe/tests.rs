@@ -121,6 +121,8 @@ fn a_cluster_that_is_away_is_offline_and_not_broken() {
     world.disconnect("b");
     check_placement(&world, "b", &["Healthy=Unknown/Offline"], &["Ready=Unknown/Offline"]);
     check_unit(&world, &["Ready=Unknown/Offline"], counts(1, 0, 0, 1));
+    let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster("b"));
+    assert_eq!(view.counts.current, 0, "nobody knows how its objects fare");
     world.push('2', &["a", "b"], &["a", "b"]);
     check_placement(
         &world,

@@ -1,6 +1,7 @@
 //! How a Subscription's objects are applied: the fields of our group that Clusternet's lacks.
 
 use super::super::fields::Fields;
+use crate::expression::Expression;
 use crate::model::{
     ApplyPolicy, DeletionPolicy, Dependency, DependencyClusters, DriftMode, HealthCheck, IgnoreRule, Replace,
 };
@@ -91,6 +92,17 @@ pub(super) fn health_check(mut fields: Fields<'_>) -> Option<HealthCheck> {
     let current = fields.required_text("current").map(str::to_owned);
     let mut optional = |name| fields.text(name).unwrap_or_default().to_owned();
     let (in_progress, failed) = (optional("inProgress"), optional("failed"));
+    let current_text = current.as_deref().unwrap_or_default();
+    for (name, text) in [
+        ("current", current_text),
+        ("inProgress", &in_progress),
+        ("failed", &failed),
+    ] {
+        if let Some(error) = Expression::parse(text).err().filter(|_| !text.is_empty()) {
+            let hint = "CEL over object that gives a boolean, as in has(object.status.phase) && object.status.phase == 'Ready'";
+            fields.error(name, "FieldInvalid", error.to_string(), hint);
+        }
+    }
     fields.finish();
     Some(HealthCheck {
         api_version: api_version?,

@@ -6,6 +6,7 @@ mod budget;
 mod chart;
 mod cluster;
 mod fleet;
+mod health_rule;
 mod labels;
 mod metadata;
 mod overrides;
@@ -49,12 +50,13 @@ pub(super) enum OwnKind {
     Globalization,
     Suspension,
     PruneBudget,
+    HealthRule,
 }
 
 impl OwnKind {
     /// All of them.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Fleet,
         Self::ManagedCluster,
         Self::Subscription,
@@ -62,6 +64,7 @@ impl OwnKind {
         Self::Globalization,
         Self::Suspension,
         Self::PruneBudget,
+        Self::HealthRule,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -73,6 +76,7 @@ impl OwnKind {
             OwnKind::Globalization => "Globalization",
             OwnKind::Suspension => "Suspension",
             OwnKind::PruneBudget => "PruneBudget",
+            OwnKind::HealthRule => "HealthRule",
         }
     }
 }
@@ -87,6 +91,7 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "Globalization") => Kind::Own(OwnKind::Globalization),
         (FLEET_API_VERSION, "Suspension") => Kind::Own(OwnKind::Suspension),
         (FLEET_API_VERSION, "PruneBudget") => Kind::Own(OwnKind::PruneBudget),
+        (FLEET_API_VERSION, "HealthRule") => Kind::Own(OwnKind::HealthRule),
         (FLEET_API_VERSION | CLUSTERNET_APPS_API_VERSION, "HelmChart") => Kind::Chart,
         _ if is_ours(api_version) || is_mistyped(api_version) => Kind::Unknown,
         // Under a version or a group that we do not read, it would be taken back without a word.
@@ -150,7 +155,7 @@ pub(super) fn meant(api_version: &str, kind: &str) -> String {
     format!("did you mean {kind} of {}?", version.unwrap_or(FLEET_API_VERSION))
 }
 
-const OWN_KINDS: [OwnKind; 7] = [
+const OWN_KINDS: [OwnKind; 8] = [
     OwnKind::Fleet,
     OwnKind::ManagedCluster,
     OwnKind::Subscription,
@@ -158,6 +163,7 @@ const OWN_KINDS: [OwnKind; 7] = [
     OwnKind::Globalization,
     OwnKind::Suspension,
     OwnKind::PruneBudget,
+    OwnKind::HealthRule,
 ];
 
 fn is_clusternets(api_version: &str) -> bool {
@@ -193,6 +199,7 @@ pub(super) fn read(kind: OwnKind, map: &Map<String, Value>, place: &Place<'_>, j
         OwnKind::Globalization => overrides::read_globalization(&mut top, &metadata, place),
         OwnKind::Suspension => suspension::read(&mut top, &metadata, place),
         OwnKind::PruneBudget => budget::read(&mut top, &metadata, place),
+        OwnKind::HealthRule => health_rule::read(&mut top, &metadata, place),
     };
     top.finish();
     reading

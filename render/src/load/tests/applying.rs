@@ -98,6 +98,13 @@ fn its_mistakes_name_their_field() {
         "  healthChecks: [{apiVersion: a/v1, kind: A}]\n",
         &["s.yaml:7 Error FieldMissing spec.healthChecks[0].current"],
     );
+    check(
+        "  healthChecks: [{apiVersion: a/v1, kind: A, current: 'objct.status', failed: 'object.'}]\n",
+        &[
+            "s.yaml:7 Error FieldInvalid spec.healthChecks[0].current",
+            "s.yaml:7 Error FieldInvalid spec.healthChecks[0].failed",
+        ],
+    );
 }
 
 #[test]
@@ -105,4 +112,54 @@ fn clusternets_subscription_has_none_of_it() {
     let (policy, drift, findings) = loaded_unit("apps.clusternet.io", "  timeout: 5m\n");
     assert_eq!((policy, drift), (ApplyPolicy::default(), None));
     assert_eq!(shown(&findings), ["s.yaml:7 Warning UnknownField spec.timeout"]);
+}
+
+/// A rule for a kind of group `example.dev`.
+fn rule(name: &str, kind: &str, current: &str) -> String {
+    format!(
+        "apiVersion: fleet.flotilla.dev/v1alpha1
+kind: HealthRule
+metadata: {{name: {name}}}
+spec: {{apiVersion: example.dev/v1, kind: {kind}, current: \"{current}\"}}
+"
+    )
+}
+
+#[test]
+fn the_fleets_rules_of_health_reach_the_units_that_have_such_kinds() {
+    let feed =
+        "[{apiVersion: example.dev/v1, kind: Database, name: db}, {apiVersion: example.dev/v1, kind: Queue, name: q}]";
+    let text = subscription(feed) + "  healthChecks: [{apiVersion: example.dev/v2, kind: Queue, current: 'true'}]\n";
+    let object =
+        |kind: &str, name: &str| format!("apiVersion: example.dev/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n");
+    let (fleet, findings) = loaded(&[
+        ("c.yaml", CLUSTER),
+        ("s.yaml", &text),
+        ("feeds/db.yaml", &object("Database", "db")),
+        ("feeds/q.yaml", &object("Queue", "q")),
+        ("health/a.yaml", &rule("a", "Database", "object.status.ready")),
+        ("health/b.yaml", &rule("b", "Queue", "object.status.ready")),
+        ("health/c.yaml", &rule("c", "Unused", "object.status.ready")),
+        ("health/d.yaml", &rule("d", "Database", "object.status.other")),
+        ("health/e.yaml", &rule("e", "Broken", "object.status.")),
+    ]);
+    let checks: Vec<_> = unit(&fleet)
+        .subscription
+        .apply
+        .health_checks
+        .iter()
+        .map(|check| (check.kind.as_str(), check.current.as_str()))
+        .collect();
+    assert_eq!(
+        checks,
+        [("Queue", "true"), ("Database", "object.status.ready")],
+        "its own word counts first"
+    );
+    assert_eq!(
+        shown(&findings),
+        [
+            "health/d.yaml:1 Error HealthRuleTwice",
+            "health/e.yaml:4 Error FieldInvalid spec.current"
+        ]
+    );
 }

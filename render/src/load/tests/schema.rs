@@ -46,6 +46,7 @@ fn probe(kind: &str) -> &'static str {
             "{subscription: {namespace: a, name: a}, clusters: [a], maxObjects: 1, maxPercent: 1,
    clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}"
         }
+        "HealthRule" => "{apiVersion: a/v1, kind: A, current: 'true', inProgress: 'true', failed: 'true'}",
         "HelmChart" => "{repo: 'https://a', chart: a, targetNamespace: a, chartPullSecret: {name: a}}",
         other => unreachable!("{other} has no probe: write one that has every map of it"),
     }

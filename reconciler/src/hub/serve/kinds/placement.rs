@@ -74,6 +74,11 @@ fn spec(branch: &str, unit: &UnitKey, cluster: &ClusterName, entry: Entry<'_>) -
 
 fn status(view: &PlacementView) -> Map<String, Value> {
     let mut status = Map::from_iter([("objects".to_owned(), plain(view.counts))]);
+    if view.offline
+        && let Some(objects) = status.get_mut("objects")
+    {
+        objects["unknown"] = json!(view.counts.objects);
+    }
     if !view.worst.is_empty() {
         status.insert("worstObjects".to_owned(), plain(&view.worst));
     }
