@@ -393,3 +393,23 @@ pub const RELEASE_LOOK: Duration = Duration::from_secs(60);
 
 /// How long the kinds that a cluster serves are believed, when a release lacks one of them.
 pub const KINDS_REST: Duration = Duration::from_secs(10);
+
+/// One run of helm for a prediction: it waits for nothing, and a chart that takes longer is not predicted.
+pub const PREVIEW_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Runs for one prediction: a chart may bring objects of kinds that only their operator's chart defines, and each run
+/// names all that are not found.
+pub const PREVIEW_TRIES_MAX: usize = 3;
+
+/// Characters of helm's words in a finding.
+pub const PREVIEW_WORDS_MAX: usize = 600;
+
+/// Predictions that are remembered: of 500 charts on clusters of four versions, some KiB each.
+pub const PREVIEWS_MAX: usize = 2_000;
+
+/// How long a plan waits for predictions before what is known is decided; a chart whose prediction comes later is a
+/// decision of its own.
+pub const PREVIEW_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Kinds that a cluster may say it serves: with the definitions of some twenty operators there are about 600.
+pub const API_VERSIONS_MAX: usize = 4_000;

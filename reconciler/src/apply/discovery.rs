@@ -16,6 +16,7 @@ use render::name::group_of;
 
 use super::order::is_built_in;
 use super::request::{RequestError, bounded};
+use crate::limits::API_VERSIONS_MAX;
 
 /// A kind as one version of its group serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +120,14 @@ impl Kinds {
                 self.served.entry((name.clone(), kind)).or_default().push(served);
             }
         }
+    }
+
+    /// What is served, sorted: `apps/v1/Deployment`, `v1/Service`.
+    pub(super) fn api_versions(&self) -> Vec<String> {
+        let kinds = self.served.values().flatten();
+        let name = |kind: &Arc<ServedKind>| format!("{}/{}", kind.resource.api_version, kind.resource.kind);
+        let all: BTreeSet<String> = kinds.map(name).collect();
+        all.into_iter().take(API_VERSIONS_MAX).collect()
     }
 
     /// The kind at exactly this API version.

@@ -59,6 +59,8 @@ pub use client::{ApiServer, ClientError, check_kubeconfig};
 #[cfg(feature = "hub")]
 pub(crate) use dry_run::{Checked, Verdict, dry_run};
 pub use helm::HelmOptions;
+#[cfg(feature = "hub")]
+pub(crate) use helm::{NoHelm, preview};
 pub use status::ApplyReport;
 
 /// The field manager of everything that is applied, and what proves that an object is ours. Under another

@@ -18,6 +18,8 @@ pub struct ApplyReport {
     pub units: BTreeMap<UnitKey, UnitReport>,
     /// The cluster's version, once its API server said it.
     pub kubernetes_version: Option<String>,
+    /// What it serves, sorted.
+    pub api_versions: Vec<String>,
     /// What keeps the applier as a whole from working; empty when nothing does.
     pub trouble: String,
 }
@@ -44,6 +46,7 @@ impl Session {
         let next = ApplyReport {
             units: self.unit_reports(),
             kubernetes_version: Some(self.version.clone()),
+            api_versions: self.kinds.api_versions(),
             trouble,
         };
         report.send_if_modified(|report| {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use render::chart::Previews;
 use render::guard::{Evidence, Exceeded, Holdings, guard};
 use render::load::{LoadMemo, is_readable, load_with};
 use render::model::Approval;
@@ -47,7 +48,7 @@ impl Planner {
         }
     }
 
-    /// Reads, loads and plans `revision` on what is published. Blocks. `now` is in seconds since 1970.
+    /// Reads, loads and plans `revision` on what is published and predicted. Blocks. `now` is in seconds since 1970.
     ///
     /// A source that cannot be read whole is an error, and nothing may be concluded from it.
     pub(super) fn plan(
@@ -56,7 +57,7 @@ impl Planner {
         base: Option<Revision>,
         previous: Arc<Published>,
         accepted: Option<&Revision>,
-        now: i64,
+        (previews, now): (Previews, i64),
     ) -> Result<Planned, SourceError> {
         // A memo that was left in the middle of a panic only costs speed.
         let mut memos = self.memos.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +84,11 @@ impl Planner {
             allowed: &rules.allowed,
             holdings: &holdings,
         };
-        let (plan, findings, _) = plan_guarded(&fleet, found, previous, now, &mut memos.plan, &evidence);
+        let snapshot = Snapshot {
+            chart_previews: previews,
+            ..snapshot(&fleet, previous, now)
+        };
+        let (plan, findings, _) = guarded(&snapshot, found, &mut memos.plan, &evidence);
         memos.holdings = used.into_inner();
         Ok(Planned {
             fleet,
@@ -200,9 +205,17 @@ pub fn plan_guarded(
     memo: &mut Memo,
     evidence: &Evidence<'_>,
 ) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
-    let snapshot = snapshot(fleet, previous, now);
-    let mut plan = plan(&snapshot, memo);
-    let exceeded = guard(&snapshot, &mut plan, evidence);
+    guarded(&snapshot(fleet, previous, now), findings, memo, evidence)
+}
+
+fn guarded(
+    snapshot: &Snapshot,
+    findings: Vec<Finding>,
+    memo: &mut Memo,
+    evidence: &Evidence<'_>,
+) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
+    let mut plan = plan(snapshot, memo);
+    let exceeded = guard(snapshot, &mut plan, evidence);
     let findings = all_findings(findings, &plan);
     (plan, findings, exceeded)
 }
@@ -223,7 +236,7 @@ fn snapshot(fleet: &Arc<Fleet>, previous: Arc<Published>, now: i64) -> Snapshot 
         revision: fleet.revision.clone(),
         fleet: Arc::clone(fleet),
         reports: Reports::default(),
-        chart_previews: render::chart::Previews::default(),
+        chart_previews: Previews::default(),
         previous,
         now,
     }
@@ -294,7 +307,7 @@ mod tests {
 
     #[track_caller]
     fn check(planner: &Planner, rendered: Option<&Revision>, accepted: Option<&Revision>, now: &Revision) -> Approval {
-        let planned = planner.plan(now, None, published(rendered), accepted, 0);
+        let planned = planner.plan(now, None, published(rendered), accepted, (Previews::default(), 0));
         planned.expect("the repository is readable").gate
     }
 

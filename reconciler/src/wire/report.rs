@@ -31,6 +31,9 @@ pub struct Report {
     /// The cluster's own version, as its API server says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<String>,
+    /// What the cluster serves, sorted: `apps/v1/Deployment`. Templates of charts may look at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub api_versions: Vec<String>,
     /// What keeps the applier as a whole from working: no API server, no lease; empty when nothing does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trouble: String,
@@ -55,6 +58,7 @@ impl Report {
             refused,
             units: applied.units,
             kubernetes_version: applied.kubernetes_version,
+            api_versions: applied.api_versions,
             trouble: applied.trouble,
         }
     }

@@ -5,8 +5,8 @@
 //! (what is there, read from labels) → [`decide`] (what is done next, pure) → [`run`] (one run of helm: folder,
 //! [`access`], [`chart`], [`program`]) → [`manifest`] and [`objects`] (health, and drift).
 //!
-//! Rendering a chart to know beforehand what it brings is deliberately not here: the hub does that, for people
-//! to look at. What runs is what Helm installs.
+//! Beside it, [`preview`] renders a chart for the hub, to know beforehand what it brings; what runs is what Helm
+//! installs.
 
 mod access;
 mod adoption;
@@ -16,6 +16,8 @@ mod definitions;
 mod live;
 mod manifest;
 mod objects;
+#[cfg(feature = "hub")]
+mod preview;
 mod program;
 mod run;
 mod session;
@@ -39,6 +41,8 @@ use self::run::Means;
 use self::task::{Memory, Shared, Task};
 use crate::limits::RELEASE_NEWS_MAX;
 
+#[cfg(feature = "hub")]
+pub(crate) use self::preview::{NoHelm, preview};
 pub(super) use self::session::Chart;
 pub(super) use self::task::{Order, Told};
 

@@ -100,7 +100,7 @@ impl Run {
         let chart = chart::bring(&wanted.source, &means.client, &means.kept, self.home.path()).await;
         self.chart = Some(chart.map_err(RunError::Chart)?);
         let (values, order) = (self.home.path().join(VALUES), Arc::clone(&wanted.order));
-        let written = blocking(move || write(&values, serde_json::to_string(&order.values)?.as_bytes())).await;
+        let written = blocking(move || write(&values, order.values_text().as_bytes())).await;
         written.map_err(RunError::Prepare)
     }
 
@@ -127,6 +127,20 @@ impl Run {
     /// What the chart brings, hooks and all, as YAML.
     pub(super) async fn templates(&self) -> Result<String, RunError> {
         self.helm("template", self.with_values(), false).await
+    }
+
+    /// As [`Run::templates`], with more of helm's flags.
+    #[cfg(feature = "hub")]
+    pub(super) async fn templates_with(&self, flags: &[&str]) -> Result<String, RunError> {
+        let mut arguments = self.with_values();
+        arguments.extend(flags.iter().map(OsString::from));
+        self.helm("template", arguments, false).await
+    }
+
+    /// The folder of this run.
+    #[cfg(feature = "hub")]
+    pub(super) fn home(&self) -> &Path {
+        self.home.path()
     }
 
     /// The definitions in the chart's `crds/`, as YAML.

@@ -128,7 +128,7 @@ impl Wanted {
 
 impl Repository {
     /// Of a source that is one; a folder has none, and gives an empty one.
-    fn of(source: &ChartSource, namespace: &str) -> Self {
+    pub(super) fn of(source: &ChartSource, namespace: &str) -> Self {
         let (repo, chart, version, digest, plain_http, secret) = match source {
             ChartSource::Repository {
                 repo,

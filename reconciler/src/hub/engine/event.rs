@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use render::chart::Capabilities;
 use render::describe::Description;
 use render::model::Approval;
 use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision};
@@ -26,6 +27,8 @@ pub enum Event {
     StateSeen(StateRefs),
     /// A plan is ready.
     Planned(Box<Planned>),
+    /// Predictions of charts that a plan did not wait for are made.
+    Predicted,
     /// A plan could not be made: the revision could not be read. Nothing may be concluded from it.
     PlanFailed {
         /// What was to be planned.
@@ -233,6 +236,8 @@ pub enum Effect {
         previous: Arc<Published>,
         /// The newest revision that was planned before, which has a say in the gate.
         accepted: Option<Revision>,
+        /// What clusters said of themselves, for charts.
+        capabilities: BTreeMap<ClusterName, Arc<Capabilities>>,
     },
     /// Write to the state repository.
     Write(Write),

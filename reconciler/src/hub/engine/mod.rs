@@ -48,6 +48,8 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         }
         Event::SourceSeen { head, .. } => state.source = Some(head),
         Event::StateSeen(refs) => return state_seen(state, refs, now),
+        // On what is predicted now, the plan may be another.
+        Event::Predicted => state.predictions_moved = true,
         Event::Planned(planned) => return planned_seen(state, *planned, now),
         Event::PlanFailed { revision, message } => {
             state.planning = None;
@@ -146,15 +148,18 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
 fn plan_due(state: &mut State) -> Option<Effect> {
     let revision = state.source_to_plan().or_else(|| state.fleet_to_learn())?;
     let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
-    if state.planning.is_some() || state.planned.as_ref() == Some(&(revision.clone(), base.clone())) {
+    let is_planned = state.planned.as_ref() == Some(&(revision.clone(), base.clone()));
+    if state.planning.is_some() || (is_planned && !state.predictions_moved) {
         return None;
     }
+    state.predictions_moved = false;
     state.planning = Some(revision.clone());
     Some(Effect::Plan {
         revision,
         base,
         previous: state.previous(),
         accepted: state.accepted.clone(),
+        capabilities: state.capabilities(),
     })
 }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use render::chart::Capabilities;
+use render::describe::is_chart;
 use render::release::{Observed, Outcome, Seen};
 use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
 
@@ -68,6 +70,8 @@ pub struct State {
     pub(super) overlooked: bool,
     pub(super) grace_over: bool,
     pub(super) planning: Option<Revision>,
+    /// What charts are predicted to bring may be other than when it was planned last.
+    pub(super) predictions_moved: bool,
     /// A cluster holds the newest sequence with another list, so that another sequence is due.
     pub(super) contradicted: bool,
     /// Where nothing is due.
@@ -126,6 +130,17 @@ pub struct ClusterState {
     pub epoch: Option<u64>,
     /// What it said last.
     pub report: Option<Arc<Report>>,
+    /// What it said of its version and kinds.
+    pub(super) capabilities: Option<Arc<Capabilities>>,
+}
+
+impl ClusterState {
+    fn says_the_same(&self, report: &Report) -> bool {
+        let before = self.report.as_deref();
+        before.is_some_and(|before| {
+            before.kubernetes_version == report.kubernetes_version && before.api_versions == report.api_versions
+        })
+    }
 }
 
 /// One thing that is so, in kstatus' form.
@@ -400,9 +415,28 @@ impl State {
     pub(super) fn reported(&mut self, report: Report) {
         let contradicts = |held| self.is_contradicted_by(&report.cluster, held);
         self.contradicted |= report.held.as_ref().is_some_and(contradicts);
+        let has_charts = self.has_charts();
         if let Some(known) = self.clusters.get_mut(&report.cluster) {
+            if !known.says_the_same(&report) {
+                known.capabilities = capabilities(&report).map(Arc::new);
+                // What its charts bring may be other objects now, without a commit.
+                self.predictions_moved |= has_charts;
+            }
             known.report = Some(Arc::new(report));
         }
+    }
+
+    /// What clusters said of themselves; those that said nothing are not there.
+    pub(super) fn capabilities(&self) -> BTreeMap<ClusterName, Arc<Capabilities>> {
+        let said = |(name, cluster): (&ClusterName, &ClusterState)| Some((name.clone(), cluster.capabilities.clone()?));
+        self.clusters.iter().filter_map(said).collect()
+    }
+
+    fn has_charts(&self) -> bool {
+        let units = self.fleet.iter().flat_map(|fleet| fleet.units.values());
+        units
+            .flat_map(|unit| &unit.base.objects)
+            .any(|object| is_chart(&object.key))
     }
 
     /// What holds for the fleet as a whole.
@@ -497,4 +531,10 @@ impl State {
             }
         }
     }
+}
+
+/// What a cluster said of itself: all of it, or nothing that a prediction could be made on.
+fn capabilities(report: &Report) -> Option<Capabilities> {
+    let kubernetes_version = report.kubernetes_version.clone()?;
+    (!report.api_versions.is_empty()).then(|| Capabilities::new(kubernetes_version, report.api_versions.clone()))
 }

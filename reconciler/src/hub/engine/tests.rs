@@ -1,4 +1,5 @@
 mod approval;
+mod previews;
 
 use std::collections::BTreeMap;
 
@@ -308,6 +309,7 @@ impl World {
             refused: None,
             units: BTreeMap::new(),
             kubernetes_version: None,
+            api_versions: Vec::new(),
             trouble: String::new(),
         };
         self.hear(Event::Reported {

@@ -189,6 +189,7 @@ impl World {
             refused: None,
             units: BTreeMap::new(),
             kubernetes_version: Some("v1.36.1".to_owned()),
+            api_versions: Vec::new(),
             trouble: String::new(),
         };
         edit(&mut report);

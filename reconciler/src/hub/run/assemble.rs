@@ -12,13 +12,14 @@ use tunnel::AcceptOptions;
 use super::SharedState;
 use super::commit_times::commit_times;
 use super::turn::Hub;
-use crate::apply::Backoff;
+use crate::apply::{Backoff, HelmOptions};
 use crate::hub::blocking::blocking;
 use crate::hub::clusters::Clusters;
 use crate::hub::engine::{RemoteState, State};
 use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
 use crate::hub::planner::Planner;
+use crate::hub::predict::Predictor;
 use crate::hub::publish::{Author, StateRepository};
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
@@ -56,6 +57,10 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let times = commit_times(Arc::clone(&opened.source), Arc::clone(&sessions.keeper));
     let hub = Hub {
         state: Arc::clone(&state),
+        predictor: Arc::new(Predictor::new(HelmOptions {
+            program: options.helm.clone(),
+            folder: None,
+        })),
         planner: Arc::new(Planner::new(
             Arc::clone(&opened.source),
             Some(Arc::clone(&sessions.keeper)),

@@ -8,6 +8,7 @@ mod assemble;
 mod commit_times;
 mod looking;
 mod perform;
+mod planning;
 mod turn;
 
 use std::sync::{Arc, RwLock};

@@ -4,20 +4,15 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use render::ClusterName;
-use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::looking::suspect;
 use super::turn::Hub;
 use crate::hub::blocking::blocking;
 use crate::hub::clock::seconds;
 use crate::hub::engine::{Effect, Event, StateCommit, Write};
 use crate::hub::git;
 use crate::hub::keeper::chain;
-use crate::hub::repository::RepositoryError;
-use crate::hub::source::SourceError;
 use crate::limits::{RELEASES_PER_HOUSEKEEPING, WRITE_RETRY};
-use crate::telemetry::elapsed_ms;
 use crate::wire::Envelope;
 
 impl Hub {
@@ -26,29 +21,7 @@ impl Hub {
         match effect {
             Effect::LookAtSource => self.look_at_source.notify_one(),
             Effect::LookAtState => self.look_at_state.notify_one(),
-            Effect::Plan {
-                revision,
-                base,
-                previous,
-                accepted,
-            } => {
-                let (planner, remote) = (Arc::clone(&self.planner), self.remote.clone());
-                self.answer(move || {
-                    let started = Instant::now();
-                    let planned = planner.plan(&revision, base, previous, accepted.as_ref(), seconds());
-                    tracing::debug!(%revision, elapsed_ms = elapsed_ms(started), "Planned revision.");
-                    planned.map_or_else(
-                        |error| {
-                            suspect(remote.as_deref(), is_damage(&error));
-                            Event::PlanFailed {
-                                revision,
-                                message: chain(&error),
-                            }
-                        },
-                        |planned| Event::Planned(Box::new(planned)),
-                    )
-                });
-            }
+            Effect::Plan { .. } => self.plan(effect),
             Effect::Write(write) => self.write(write),
             Effect::Dispatch(cluster) => self.tell(&cluster),
             Effect::Disconnect(cluster) => self.dispatch.forget(&cluster),
@@ -127,9 +100,4 @@ impl Hub {
         };
         self.tasks.spawn(pack.instrument(tracing::info_span!("housekeep")));
     }
-}
-
-/// Whether a source was there and could not be read; of one that is only too large, a new copy would say the same.
-fn is_damage(error: &SourceError) -> bool {
-    matches!(error, SourceError::Unreadable(cause) if !matches!(cause, RepositoryError::TooMuch { .. }))
 }

@@ -18,6 +18,7 @@ use crate::hub::keeper::Keeper;
 use crate::hub::objects::Objects;
 use crate::hub::options::{HubError, HubOptions, OnRewrite};
 use crate::hub::planner::Planner;
+use crate::hub::predict::Predictor;
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
 use crate::hub::source::{Look, Source};
@@ -29,6 +30,7 @@ pub(super) struct Hub {
     pub(super) remote: Option<Arc<Remote>>,
     pub(super) keeper: Arc<Keeper>,
     pub(super) planner: Arc<Planner>,
+    pub(super) predictor: Arc<Predictor>,
     pub(super) registry: Arc<Registry>,
     pub(super) clusters: Clusters,
     pub(super) dispatch: Arc<Dispatch>,

@@ -1,0 +1,80 @@
+//! Plans, with predictions of charts for as long as one may wait for them.
+
+use std::sync::Arc;
+
+use render::chart::Previews;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use super::looking::suspect;
+use super::turn::Hub;
+use crate::hub::blocking::blocking;
+use crate::hub::clock::seconds;
+use crate::hub::engine::{Effect, Event, Planned};
+use crate::hub::keeper::chain;
+use crate::hub::repository::RepositoryError;
+use crate::hub::source::SourceError;
+use crate::limits::PREVIEW_PATIENCE;
+use crate::telemetry::elapsed_ms;
+
+impl Hub {
+    /// Plans, has charts predicted, and plans again with what is known then. A chart that takes longer than others
+    /// should wait stays as it was, and is planned when it is predicted.
+    pub(super) fn plan(&self, effect: Effect) {
+        let Effect::Plan {
+            revision,
+            base,
+            previous,
+            accepted,
+            capabilities,
+        } = effect
+        else {
+            return;
+        };
+        let (planner, predictor) = (Arc::clone(&self.planner), Arc::clone(&self.predictor));
+        let (remote, events) = (self.remote.clone(), self.events.clone());
+        self.watch_over(async move {
+            let started = Instant::now();
+            let plan = |previews: Previews| {
+                let (planner, revision, base) = (Arc::clone(&planner), revision.clone(), base.clone());
+                let (previous, accepted) = (Arc::clone(&previous), accepted.clone());
+                blocking(move || planner.plan(&revision, base, previous, accepted.as_ref(), (previews, seconds())))
+            };
+            let mut planned = plan(predictor.previews(capabilities.clone())).await;
+            let mut making = JoinSet::new();
+            if let Ok(Planned { plan: first, .. }) = &mut planned {
+                for (key, request) in predictor.take_up(std::mem::take(&mut first.pending)) {
+                    let predictor = Arc::clone(&predictor);
+                    making.spawn(async move { predictor.make(key, &request).await });
+                }
+            }
+            if !making.is_empty() {
+                let patience = started + PREVIEW_PATIENCE;
+                while let Ok(Some(_)) = timeout_at(patience, making.join_next()).await {}
+                planned = plan(predictor.previews(capabilities)).await;
+            }
+            tracing::debug!(%revision, elapsed_ms = elapsed_ms(started), "Planned revision.");
+            let event = planned.map_or_else(
+                |error| {
+                    suspect(remote.as_deref(), is_damage(&error));
+                    Event::PlanFailed {
+                        revision,
+                        message: chain(&error),
+                    }
+                },
+                |planned| Event::Planned(Box::new(planned)),
+            );
+            // The engine is gone only when the hub is ending.
+            let _sent = events.send(event).await;
+            if !making.is_empty() {
+                while making.join_next().await.is_some() {}
+                let _sent = events.send(Event::Predicted).await;
+            }
+        });
+    }
+}
+
+/// Whether a source was there and could not be read; of one that is only too large, a new copy would say the same.
+fn is_damage(error: &SourceError) -> bool {
+    matches!(error, SourceError::Unreadable(cause) if !matches!(cause, RepositoryError::TooMuch { .. }))
+}
