@@ -47,6 +47,13 @@ pub const APPLY_RETRY_FIRST: Duration = Duration::from_millis(500);
 /// See [`APPLY_RETRY_FIRST`].
 pub const APPLY_RETRY_MAX: Duration = Duration::from_secs(30);
 
+/// How long a pass waits until an object that is made anew is gone. Pods of a Job and orphans of a StatefulSet
+/// take a second; beyond it the other objects go on, and this one is made in a later pass.
+pub const REPLACE_GONE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often the ownership of earlier tools is taken over while others write the object; then a later pass does.
+pub const MIGRATION_TRIES: usize = 3;
+
 /// How long a stage waits for an answer while nothing else moves; then the next stage begins, so that one
 /// hanging webhook does not hold up a whole cluster.
 pub const STAGE_PATIENCE: Duration = Duration::from_secs(2);

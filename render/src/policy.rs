@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::describe::{CarriedStep, Content, Description};
 use crate::finding::{Finding, Severity};
 use crate::fleet::{Base, ManifestObject};
-use crate::model::PlaintextSecrets;
+use crate::model::{IgnoreRule, PlaintextSecrets, Subscription};
 use crate::name::ObjectKey;
 use crate::yaml;
 
@@ -83,6 +83,33 @@ fn has_age_recipient(original: &str) -> bool {
     matches!(recipients, Some(yaml::Node::Sequence(recipients)) if !recipients.is_empty())
 }
 
+/// A Warning per rule of `spec.drift.ignore` that is about no object of the unit: a misspelt name would otherwise
+/// be found out when the field is overwritten.
+pub fn check_ignore_rules(base: &Base, subscription: &Subscription) -> Vec<Finding> {
+    let rules = subscription.apply.ignore.iter().enumerate();
+    let unused = rules.filter(|(_, rule)| !base.objects.iter().any(|object| is_about(rule, &object.key)));
+    unused
+        .map(|(index, _)| {
+            Finding::warning(
+                "IgnoreRuleUnused",
+                "unused ignore rule: no object of the unit is what it names",
+            )
+            .at(subscription.file.as_ref(), subscription.line)
+            .field(format!("spec.drift.ignore[{index}]"))
+            .hint("correct apiVersion, kind, namespace and name, or remove the rule")
+        })
+        .collect()
+}
+
+fn is_about(rule: &IgnoreRule, key: &ObjectKey) -> bool {
+    // Where no namespace is written, the object goes to this one, if its kind has namespaces.
+    let in_default = || ObjectKey {
+        namespace: "default".to_owned(),
+        ..key.clone()
+    };
+    rule.concerns(key) || (key.namespace.is_empty() && rule.concerns(&in_default()))
+}
+
 /// Whether a carried step may put values in: a JSON patch names its fields, a merge patch has them as keys.
 fn touches_values(step: &CarriedStep) -> bool {
     let names_values = |operation: &Value| operation["path"].as_str().is_some_and(is_value);
@@ -133,7 +160,7 @@ mod tests {
     use super::*;
     use crate::fixture::{base, encrypted, localization, step};
     use crate::localize::localize;
-    use crate::model::OverrideStepType;
+    use crate::model::{OverrideStepType, Scheduling};
 
     fn found(base: &Base, policy: PlaintextSecrets) -> Vec<Finding> {
         let description = localize(base, &[], false).expect("there is nothing to fit");
@@ -174,6 +201,32 @@ mod tests {
             json!({"apiVersion": "x.io/v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"a": "b"}}),
             false,
         );
+    }
+
+    #[test]
+    fn an_ignore_rule_that_is_about_no_object_is_found() {
+        let config = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let base = base([config("filled-by-job")]);
+        let rule = |namespace: &str, name: &str| IgnoreRule {
+            kind: "ConfigMap".to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            paths: vec!["/data".to_owned()],
+            ..IgnoreRule::default()
+        };
+        let mut subscription = crate::fixture::subscription(Scheduling::Replication, Vec::new());
+        subscription.apply.ignore = vec![
+            rule("", "filled-by-job"),
+            rule("default", "filled-by-job"),
+            rule("", "filled-by-jbo"),
+            rule("other", "filled-by-job"),
+        ];
+        let found: Vec<_> = check_ignore_rules(&base, &subscription)
+            .into_iter()
+            .map(|finding| (finding.severity, finding.field))
+            .collect();
+        let expected = [2, 3].map(|index| (Severity::Warning, format!("spec.drift.ignore[{index}]")));
+        assert_eq!(found, expected);
     }
 
     #[test]

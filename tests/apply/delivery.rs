@@ -8,7 +8,7 @@ use flotilla_tests::{ControlPlane, Options, eventually, wait};
 use reconciler::apply::{self, ApiServer, ApplierOptions, ApplyReport, Desired, DesiredUnit};
 use reconciler::wire::{EnvelopeUnit, Held, ObjectResult, UnitReport, UnitState, list_digest};
 use render::describe::{CarriedStep, Content, DescribedObject, Description, key_of};
-use render::model::ApplyPolicy;
+use render::model::{ApplyPolicy, DriftMode};
 use render::{ClusterName, Digest, Revision, UnitKey};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -28,6 +28,8 @@ pub(super) struct Applier {
     sequence: u64,
     /// How units are applied that are delivered from now on; of others nothing is said.
     policies: BTreeMap<UnitKey, ApplyPolicy>,
+    /// What is done about fields that others changed, in every unit that is delivered from now on.
+    drift: DriftMode,
 }
 
 /// A cluster of one's own, without nodes.
@@ -77,6 +79,7 @@ impl Applier {
             lineage: 'a',
             sequence: 0,
             policies: BTreeMap::new(),
+            drift: DriftMode::default(),
         }
     }
 
@@ -90,6 +93,11 @@ impl Applier {
         self.policies.insert(unit_key(unit), policy);
     }
 
+    /// Says what is done about fields that others changed, from the next delivery on.
+    pub(super) fn change_drift_mode(&mut self, drift: DriftMode) {
+        self.drift = drift;
+    }
+
     /// Says what should be, as the next delivery.
     pub(super) fn deliver(&mut self, units: Units<'_>) {
         self.deliver_with(units, &[]);
@@ -101,6 +109,7 @@ impl Applier {
         let contents = units.iter().map(|(unit, objects)| (unit_key(unit), described(objects)));
         let mut units: BTreeMap<UnitKey, DesiredUnit> = contents.collect();
         for (key, unit) in &mut units {
+            unit.drift = self.drift;
             if let Some(policy) = self.policies.get(key) {
                 let described = Description::clone(&unit.description);
                 unit.description = Arc::new(described.under(policy.clone()));
@@ -308,4 +317,47 @@ pub(super) fn deployment(namespace: &str, name: &str, replicas: u64) -> Value {
 pub(super) fn metadata(cluster: &ControlPlane, namespace: &str, resource: &str, field: &str) -> String {
     let object = cluster.get(namespace, resource).expect("the object is there");
     object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}
+
+/// Writes an object as somebody would with `kubectl`, under a field manager.
+#[track_caller]
+pub(super) fn write_as(cluster: &ControlPlane, manager: &str, server_side: bool, object: &Value) {
+    let file = cluster.folder().join(format!("{manager}.json"));
+    std::fs::write(&file, object.to_string()).expect("the folder is writable");
+    let file = file.display().to_string();
+    let manager = format!("--field-manager={manager}");
+    let mut arguments = vec!["apply", "-f", &file, &manager];
+    if server_side {
+        arguments.extend(["--server-side", "--force-conflicts"]);
+    }
+    cluster.kubectl(&arguments).expect_ok();
+}
+
+/// Changes a field by hand, as somebody with `kubectl patch`.
+#[track_caller]
+pub(super) fn patch_as(cluster: &ControlPlane, manager: &str, resource: &str, patch: &Value) {
+    let manager = format!("--field-manager={manager}");
+    let patch = patch.to_string();
+    cluster
+        .kubectl(&["patch", resource, "--type=merge", &manager, "-p", &patch])
+        .expect_ok();
+}
+
+/// A field of an object in namespace default, by its pointer; null where it has none.
+#[track_caller]
+pub(super) fn field(cluster: &ControlPlane, resource: &str, pointer: &str) -> Value {
+    let object = cluster.get("default", resource).expect("the object is there");
+    object.pointer(pointer).cloned().unwrap_or_default()
+}
+
+/// Waits until a field of an object in namespace default has a value.
+#[track_caller]
+pub(super) fn until_field(cluster: &ControlPlane, resource: &str, pointer: &str, value: &Value) {
+    eventually(wait::LONG, &format!("{resource} has {value} at {pointer}"), || {
+        let found = cluster.get("default", resource)?.pointer(pointer).cloned();
+        match found.unwrap_or_default() {
+            found if found == *value => Ok(()),
+            found => Err(found.to_string()),
+        }
+    });
 }

@@ -1,5 +1,8 @@
 //! The applier against real API servers: what it applies, what it never touches, what it removes.
 
+mod adoption;
+mod autoscaling;
+mod conflicts;
 mod delivery;
 mod faults;
 mod first;
@@ -13,5 +16,7 @@ mod one_per_cluster;
 mod order;
 mod ownership;
 mod removal;
+mod replacing;
 mod sealed;
+mod sending;
 mod upgraded;

@@ -1,45 +1,9 @@
 //! What others own stays theirs.
 
-use reconciler::wire::{ObjectState, UnitState};
+use reconciler::wire::UnitState;
 use serde_json::json;
 
 use super::delivery::*;
-
-#[test]
-fn a_conflict_is_shown_and_never_forced() {
-    let cluster = cluster("conflict");
-    let theirs = config_map("default", "settings", "theirs").to_string();
-    let file = cluster.folder().join("theirs.json");
-    std::fs::write(&file, theirs).unwrap();
-    let file = file.display().to_string();
-    cluster
-        .kubectl(&["apply", "--server-side", "--field-manager=somebody", "-f", &file])
-        .expect_ok();
-    let mut applier = Applier::start(&cluster, "conflict");
-    applier.deliver(&[(
-        "shop/web",
-        vec![
-            config_map("default", "settings", "ours"),
-            config_map("default", "other", "ours"),
-        ],
-    )]);
-    let report = applier.until_unit("shop/web", UnitState::Failed);
-    let conflict = result(&report, "settings");
-    assert_eq!(conflict.state, ObjectState::Conflict);
-    assert!(
-        conflict.message.contains("somebody") && conflict.message.contains(".data.value"),
-        "{}",
-        conflict.message
-    );
-    let settings = cluster.get("default", "configmap/settings").unwrap();
-    assert_eq!(settings["data"]["value"], "theirs");
-    assert!(cluster.has("default", "configmap/other"), "other objects go on");
-    // Removing it from the delivery leaves what was never ours.
-    applier.deliver(&[("shop/web", vec![config_map("default", "other", "ours")])]);
-    applier.until_unit("shop/web", UnitState::Applied);
-    assert!(cluster.has("default", "configmap/settings"));
-    applier.stop();
-}
 
 #[test]
 fn fields_of_others_stay_and_fields_taken_out_go() {
@@ -77,6 +41,36 @@ fn an_object_that_two_units_deliver_is_applied_once_and_said() {
     assert_eq!(
         cluster.get("default", "configmap/settings").unwrap()["data"]["value"],
         "b"
+    );
+    applier.stop();
+}
+
+#[test]
+fn an_object_moved_between_units_is_applied_once_and_keeps_its_uid() {
+    let cluster = cluster("moved");
+    let mut applier = Applier::start(&cluster, "moved");
+    let web = || vec![deployment("default", "web", 0)];
+    applier.deliver(&[("shop/a", web())]);
+    applier.until_unit("shop/a", UnitState::Applied);
+    let before = cluster.get("default", "deployment/web").unwrap();
+    applier.deliver(&[("shop/b", web())]);
+    applier.until_unit("shop/b", UnitState::Applied);
+    applier.until_gone("shop/a");
+    let after = cluster.get("default", "deployment/web").unwrap();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after["metadata"]["annotations"]["fleet.flotilla.dev/unit"], "shop/b");
+    assert_eq!(after["spec"], before["spec"]);
+    // The label that only the first unit set goes with the same apply, and nothing is refused.
+    let mut labelled = deployment("default", "web", 0);
+    labelled["metadata"]["labels"] = json!({"tier": "front"});
+    applier.deliver(&[("shop/b", vec![labelled])]);
+    applier.until_unit("shop/b", UnitState::Applied);
+    applier.deliver(&[("shop/c", web())]);
+    applier.until_unit("shop/c", UnitState::Applied);
+    assert_eq!(field(&cluster, "deployment/web", "/metadata/labels/tier"), json!(null));
+    assert_eq!(
+        field(&cluster, "deployment/web", "/metadata/uid"),
+        before["metadata"]["uid"]
     );
     applier.stop();
 }

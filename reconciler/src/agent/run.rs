@@ -38,6 +38,8 @@ pub struct AgentOptions {
     pub api_server: Uri,
     /// Whether the hub may open streams to it; not in mode Pull.
     pub api_server_allowed: bool,
+    /// Field managers that count as earlier tools; see [`ApplierOptions`].
+    pub earlier_managers: Vec<String>,
 }
 
 /// Why an agent ended.
@@ -70,6 +72,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     let applier = ApplierOptions {
         helm,
         age_key_file: options.age_key_file,
+        earlier_managers: options.earlier_managers,
         ..ApplierOptions::new(options.cluster.clone(), journal.holder().to_owned())
     };
     let held = intake.held().map(|held| held.sequence);

@@ -40,6 +40,9 @@ pub struct ApplierOptions {
     pub age_key_file: Option<PathBuf>,
     /// How releases of Helm are made.
     pub helm: HelmOptions,
+    /// Field managers whose fields are taken over when an object of theirs is adopted, beside those of kubectl,
+    /// Flux, Argo CD, Helm and Clusternet.
+    pub earlier_managers: Vec<String>,
 }
 
 /// The applier as a whole ended without being told to.
@@ -60,6 +63,7 @@ impl ApplierOptions {
             resync: RESYNC,
             age_key_file: None,
             helm: HelmOptions::default(),
+            earlier_managers: Vec::new(),
         }
     }
 }

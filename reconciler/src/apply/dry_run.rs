@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use kube::Client;
-use kube::api::{Patch, PatchParams, ValidationDirective};
+use kube::api::{Api, DynamicObject, ObjectMeta, Patch, PatchParams, ValidationDirective};
+use render::model::Replace;
 use render::{ManifestObject, ObjectKey};
 
 use super::discovery::{Kinds, ServedKind};
+use super::ownership::{self, Cause, Immutable, Owners};
 use super::request::{RequestError, bounded};
 use super::{FIELD_MANAGER, message};
 
@@ -72,20 +74,33 @@ async fn ask(
         let words = "it has a namespace, and objects of its kind have none";
         return Ok(Verdict::Refused(words.to_owned()));
     }
+    let there = match bounded(api(client, kind, object).get_metadata_opt(&key.name)).await {
+        Ok(there) => there.map(|there| there.metadata),
+        // Then the dry run says why.
+        Err(_) => None,
+    };
     let plain = send(client, kind, object, false).await;
     let status = match plain {
-        Ok(()) => return Ok(Verdict::Taken),
+        Ok(()) => return Ok(adoption(there.as_ref(), &[]).map_or(Verdict::Taken, Verdict::Noted)),
         Err(RequestError::Refused(status)) => status,
         Err(error @ RequestError::Senseless(_)) => return Ok(Verdict::Refused(error.line())),
         Err(error) => return Err(error),
     };
-    if let Some(conflict) = message::conflict(&status) {
+    let causes = ownership::causes(&status);
+    if !causes.is_empty() {
         // Whose fields they are on this one cluster says nothing about the manifest, which is asked for again.
         return match send(client, kind, object, true).await {
-            Ok(()) => Ok(Verdict::Noted(format!("on this cluster: {conflict}"))),
+            Ok(()) => {
+                Ok(Verdict::Noted(adoption(there.as_ref(), &causes).unwrap_or_else(|| {
+                    format!("on this cluster: {}", ownership::words(&causes))
+                })))
+            }
             Err(RequestError::Refused(status)) => Ok(Verdict::Refused(words(key, object, &status.message))),
             Err(error) => Err(error),
         };
+    }
+    if let Some(immutable) = ownership::immutable(&status) {
+        return Ok(anew(object, &immutable));
     }
     match status.code {
         401 | 429 => Err(RequestError::Refused(status)),
@@ -103,15 +118,47 @@ async fn send(client: &Client, kind: &ServedKind, object: &ManifestObject, force
         field_manager: Some(FIELD_MANAGER.to_owned()),
         field_validation: Some(ValidationDirective::Strict),
     };
+    let patch = Patch::Apply(&*object.value);
+    bounded(api(client, kind, object).patch(&object.key.name, &params, &patch))
+        .await
+        .map(drop)
+}
+
+fn api(client: &Client, kind: &ServedKind, object: &ManifestObject) -> Api<DynamicObject> {
     // Where the applier puts it, too.
     let namespace = match object.key.namespace.as_str() {
         "" => "default",
         namespace => namespace,
     };
-    let api = kind.api(client, namespace);
-    bounded(api.patch(&object.key.name, &params, &Patch::Apply(&*object.value)))
-        .await
-        .map(drop)
+    kind.api(client, namespace)
+}
+
+/// What becomes of an object that is there and is not ours; `None` when it is ours, or not there.
+fn adoption(there: Option<&ObjectMeta>, causes: &[Cause]) -> Option<String> {
+    let owners = Owners::of(there?);
+    if owners.ours().is_some() {
+        return None;
+    }
+    let by = match owners.earlier().join(", ") {
+        names if names.is_empty() => String::new(),
+        names => format!(", written by {names}"),
+    };
+    let forced = match causes {
+        [] => String::new(),
+        causes => format!("; it wins over {}", ownership::words(causes)),
+    };
+    Some(format!(
+        "on this cluster it is there already{by}, and is adopted with what Git says{forced}"
+    ))
+}
+
+/// What becomes of an object that differs in a field that cannot change.
+fn anew(object: &ManifestObject, immutable: &Immutable) -> Verdict {
+    let said = words(&object.key, object, &immutable.words);
+    match ownership::objection(&object.key, &object.value, Replace::Never, true) {
+        None => Verdict::Noted(format!("on this cluster it will be recreated: {said}")),
+        Some(hint) => Verdict::Refused(format!("{said}; {hint}")),
+    }
 }
 
 fn words(key: &ObjectKey, object: &ManifestObject, words: &str) -> String {

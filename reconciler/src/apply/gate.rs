@@ -85,7 +85,8 @@ impl Session {
                     .as_ref()
                     .and_then(|place| Some((place, self.inventory.get(&place.key)?)));
                 let was_left = entry.is_some_and(|(place, entry)| was_left(entry, key, place));
-                let is_done = slot.outcome.state == ObjectState::Applied || slot.yielded || was_left;
+                let rests = matches!(slot.outcome.state, ObjectState::Applied | ObjectState::Suspended);
+                let is_done = rests || slot.yielded || was_left;
                 match gate.outcome().filter(|_| !is_done) {
                     Some(outcome) => {
                         slot.held = true;
@@ -96,7 +97,7 @@ impl Session {
                     }
                     None if slot.held => {
                         slot.held = false;
-                        if slot.outcome.state != ObjectState::Applied && !slot.yielded && !slot.sealed {
+                        if !rests && !slot.yielded && !slot.sealed {
                             slot.outcome = Outcome::waiting("");
                             opened = true;
                         }

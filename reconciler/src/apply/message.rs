@@ -1,6 +1,5 @@
 //! The API server's own words, fit for a report: shortened, and without a Secret's values.
 
-use kube::core::Status;
 use render::ObjectKey;
 use serde_json::Value;
 
@@ -36,23 +35,24 @@ pub(super) fn without_values(words: &str, object: &Value) -> String {
 
 /// At most as many characters as a report takes, in one line.
 pub(super) fn shorten(words: &str) -> String {
+    shorten_to(words, RESULT_MESSAGE_CHARS_MAX)
+}
+
+/// As [`shorten`], with an end that is kept whole.
+pub(super) fn shorten_before(words: &str, end: &str) -> String {
+    let room = RESULT_MESSAGE_CHARS_MAX.saturating_sub(end.chars().count()).max(1);
+    shorten(&format!("{}{end}", shorten_to(words, room)))
+}
+
+fn shorten_to(words: &str, max: usize) -> String {
     let mut words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = words.char_indices().nth(RESULT_MESSAGE_CHARS_MAX - 1) {
+    if words.chars().count() > max
+        && let Some((end, _)) = words.char_indices().nth(max - 1)
+    {
         words.truncate(end);
         words.push('…');
     }
     words
-}
-
-/// The words of a conflict: who owns which fields. `None` when the refusal is not about ownership.
-pub(super) fn conflict(status: &Status) -> Option<String> {
-    let causes = &status.details.as_ref()?.causes;
-    let owned = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
-    // "conflict with "kubectl" using apps/v1", and the field beside it.
-    let words: Vec<_> = owned
-        .map(|cause| format!("{} over {}", cause.message, cause.field))
-        .collect();
-    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// API servers quote what they refuse, in quotes, in braces and bare. For a Secret all three go: whatever
@@ -211,18 +211,8 @@ mod tests {
         assert_eq!(said.chars().count(), RESULT_MESSAGE_CHARS_MAX);
         assert!(said.ends_with('…'));
         assert_eq!(shorten("two\n lines"), "two lines");
-    }
-
-    #[test]
-    fn a_conflict_names_manager_and_field() {
-        let status = json!({"status": "Failure", "code": 409, "reason": "Conflict", "message": "Apply failed",
-            "details": {"causes": [{"reason": "FieldManagerConflict", "message": "conflict with \"kubectl\" using apps/v1",
-                "field": ".spec.replicas"}]}});
-        let status: Status = serde_json::from_value(status).expect("a status");
-        assert_eq!(
-            conflict(&status).as_deref(),
-            Some("conflict with \"kubectl\" using apps/v1 over .spec.replicas")
-        );
-        assert_eq!(conflict(&Status::failure("object changed", "Conflict")), None);
+        let said = shorten_before(&"ü ".repeat(2_000), "; hint: do so");
+        assert_eq!(said.chars().count(), RESULT_MESSAGE_CHARS_MAX);
+        assert!(said.ends_with("…; hint: do so"), "{said}");
     }
 }

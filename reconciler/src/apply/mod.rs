@@ -28,6 +28,7 @@ mod look;
 mod message;
 mod object;
 mod order;
+mod ownership;
 mod pass;
 mod patience;
 mod prune;

@@ -1,7 +1,9 @@
 //! One object of a delivery: who it is, and what is sent to the API server for it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
+use base64::Engine as _;
 use render::depend;
 use render::describe::{CarriedStep, Content, is_chart};
 use render::model::ANNOTATION_UNIT;
@@ -126,6 +128,39 @@ pub(super) fn sent(object: &Value, unit: &UnitKey, namespace: &str) -> Value {
     object
 }
 
+/// A Secret's `stringData` put into its `data`, which is what the API server makes of it: of `stringData` it
+/// remembers no owner that anybody could lose it to. Values that are no text are left for it to refuse.
+pub(super) fn with_data(mut object: Value, key: &ObjectKey) -> Value {
+    let is_text = |text: &Value| text.as_object().is_some_and(|map| map.values().all(Value::is_string));
+    let (true, Some(secret)) = (
+        key.is_secret() && is_text(&object["stringData"]),
+        object.as_object_mut(),
+    ) else {
+        return object;
+    };
+    let Some(Value::Object(text)) = secret.remove("stringData") else {
+        return object;
+    };
+    let data = secret.entry("data").or_insert_with(|| Map::new().into());
+    if !data.is_object() {
+        *data = Map::new().into();
+    }
+    for (name, value) in text {
+        let text = value.as_str().unwrap_or_default();
+        data[name] = base64::engine::general_purpose::STANDARD.encode(text).into();
+    }
+    object
+}
+
+/// The digest of an object that was applied without some of its fields, in the API server's words for them.
+pub(super) fn digest_without(digest: &str, refused: &[&str]) -> String {
+    if refused.is_empty() {
+        return digest.to_owned();
+    }
+    let refused: BTreeSet<_> = refused.iter().collect();
+    Digest::of_value(&json!({"of": digest, "without": refused})).short(32)
+}
+
 /// A digest of what is sent, short enough for an inventory of thousands.
 pub(super) fn digest(sent: &Value) -> String {
     Digest::of_value(sent).short(32)
@@ -211,6 +246,29 @@ mod tests {
         let expected = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5},
             "metadata": {"name": "web", "namespace": "default", "annotations": {ANNOTATION_UNIT: "shop/web"}}});
         assert_eq!(sent(&object, &unit(), "default"), expected);
+    }
+
+    #[test]
+    fn what_was_left_out_changes_the_digest_whatever_its_order() {
+        assert_eq!(digest_without("0123", &[]), "0123");
+        assert_eq!(
+            digest_without("0123", &[".a", ".b"]),
+            digest_without("0123", &[".b", ".a", ".b"])
+        );
+        assert_ne!(digest_without("0123", &[".a"]), digest_without("0123", &[".b"]));
+        assert_ne!(digest_without("0123", &[".a"]), digest_without("4567", &[".a"]));
+    }
+
+    #[test]
+    fn text_of_a_secret_is_sent_as_its_data() {
+        let key = ObjectKey::new("v1", "Secret", "shop", "db");
+        let secret = json!({"data": {"a": "MQ==", "b": "Mg=="}, "stringData": {"b": "text", "c": ""}});
+        let expected = json!({"data": {"a": "MQ==", "b": "dGV4dA==", "c": ""}});
+        assert_eq!(with_data(secret.clone(), &key), expected);
+        let wrong = json!({"stringData": {"port": 5432}});
+        assert_eq!(with_data(wrong.clone(), &key), wrong, "the API server refuses it");
+        let other = ObjectKey::new("v1", "ConfigMap", "shop", "db");
+        assert_eq!(with_data(secret.clone(), &other), secret);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use render::describe::is_chart;
 use render::model::ANNOTATION_UNIT;
+use render::model::DriftMode;
 use render::{ObjectKey, UnitKey};
 use serde_json::json;
 use tracing::info;
@@ -208,6 +209,13 @@ impl Session {
     }
 
     pub(super) fn objection(&self, key: &ObjectKey, entry: &Entry, evidence: &Evidence<'_>) -> Option<String> {
+        if self
+            .units
+            .get(&entry.unit)
+            .is_some_and(|unit| unit.drift == DriftMode::Freeze)
+        {
+            return Some("nothing of its unit is changed while drift mode is Freeze".to_owned());
+        }
         if !self.inventory.unreadable().is_empty() {
             return Some("parts of the inventory cannot be read".to_owned());
         }

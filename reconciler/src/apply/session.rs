@@ -9,6 +9,7 @@ use kube::{Api, Client};
 use render::describe::Content;
 use render::model::{ApplyPolicy, DeletionPolicy, DriftMode};
 use render::{Digest, ObjectKey, UnitKey};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +22,7 @@ use super::inventory::{Inventory, InventoryError};
 use super::lease::LeaseState;
 use super::look::Looks;
 use super::object::{self, Identity, Unfit};
+use super::ownership;
 use super::patience::Patience;
 use super::request::{RequestError, bounded};
 use super::status::Removal;
@@ -87,6 +89,10 @@ pub(super) struct Session {
     pub(super) watches: Watches,
     pub(super) decryption: Decryption,
     pub(super) releases: Releases,
+    /// Objects whose replicas an autoscaler of the delivery sets.
+    pub(super) scaled: BTreeSet<ObjectKey>,
+    /// Field managers that count as earlier tools.
+    pub(super) earlier: Arc<[String]>,
 }
 
 /// What reaches a session between two passes.
@@ -132,6 +138,8 @@ pub(super) struct Unit {
     pub(super) unfit: Vec<Unfit>,
     /// Its HelmCharts, which are no objects of the cluster.
     pub(super) charts: Vec<Chart>,
+    /// Objects that were there before this content came, and were nobody's.
+    pub(super) adopted: BTreeSet<ObjectKey>,
 }
 
 /// One object of a unit.
@@ -149,7 +157,22 @@ pub(super) struct Slot {
     pub(super) held: bool,
     /// Whether it was sent in this pass; each is sent once.
     pub(super) tried: bool,
+    /// What was applied for it before, until this is.
+    pub(super) before: Option<Before>,
+    /// Fields without which it was applied, since others own them.
+    pub(super) refused: Vec<String>,
     pub(super) outcome: Outcome,
+}
+
+/// What was applied for an object before what is to be applied now.
+#[derive(Clone)]
+pub(super) struct Before {
+    /// Its manifest.
+    pub(super) object: Arc<Value>,
+    /// Its digest, as the inventory has it if this is what was applied.
+    pub(super) digest: String,
+    /// Fields without which it was applied.
+    pub(super) refused: Vec<String>,
 }
 
 /// Where an object belongs, and what should be there.
@@ -211,6 +234,8 @@ impl Session {
             watches: Watches::default(),
             decryption: Decryption::new(options),
             releases,
+            scaled: BTreeSet::new(),
+            earlier: options.earlier_managers.clone().into(),
         })
     }
 
@@ -231,14 +256,30 @@ impl Session {
     /// Takes over what should be; units that did not change keep what is known of them.
     pub(super) fn adopt(&mut self, desired: &Desired) {
         let mut before = std::mem::take(&mut self.units);
+        let mut fresh = Vec::new();
         for (key, unit) in &desired.units {
             let same = |old: &Unit| old.digest == unit.description.digest && old.replicas == unit.replicas;
-            let kept = before.remove(key).filter(same);
-            let mut adopted = kept.unwrap_or_else(|| Unit::new(unit));
-            adopted.drift = unit.drift;
-            adopted.slots.iter_mut().for_each(|slot| slot.tried = false);
-            self.units.insert(key.clone(), adopted);
+            match before.remove(key) {
+                Some(mut kept) if same(&kept) => {
+                    kept.drift = unit.drift;
+                    kept.slots.iter_mut().for_each(|slot| slot.tried = false);
+                    self.units.insert(key.clone(), kept);
+                }
+                changed => {
+                    fresh.push((key, Unit::new(unit)));
+                    before.extend(changed.map(|changed| (key.clone(), changed)));
+                }
+            }
         }
+        // An object may also have come from another unit.
+        let mut manifests: BTreeMap<_, _> = before.values().flat_map(Unit::manifests).collect();
+        for (key, mut unit) in fresh {
+            for slot in &mut unit.slots {
+                slot.before = manifests.remove(&slot.identity.key);
+            }
+            self.units.insert(key.clone(), unit);
+        }
+        self.scaled = self.units.values().flat_map(Unit::scaled).collect();
         let held = desired.held.units.iter();
         let missing = held.filter(|(key, _)| !desired.units.contains_key(*key));
         self.missing = missing.map(|(key, unit)| (key.clone(), unit.digest)).collect();
@@ -328,6 +369,8 @@ impl Unit {
                     sealed: false,
                     held: false,
                     tried: false,
+                    before: None,
+                    refused: Vec::new(),
                     outcome: Outcome::waiting(String::new()),
                 }),
                 Err(found) => unfit.push(*found),
@@ -348,12 +391,42 @@ impl Unit {
             slots,
             unfit,
             charts,
+            adopted: BTreeSet::new(),
         }
     }
 
     /// Whether a document of it does not open.
     pub(super) fn is_sealed(&self) -> bool {
         self.slots.iter().any(|slot| slot.sealed)
+    }
+
+    /// What was applied last for each of its objects, before it goes.
+    fn manifests(&self) -> impl Iterator<Item = (ObjectKey, Before)> {
+        self.slots.iter().filter_map(|slot| {
+            let before = slot.before.clone().or_else(|| self.applied(slot))?;
+            Some((slot.identity.key.clone(), before))
+        })
+    }
+
+    fn applied(&self, slot: &Slot) -> Option<Before> {
+        let Content::Plain { object } = &self.objects[slot.content] else {
+            return None;
+        };
+        let refused = slot.refused.clone();
+        let without: Vec<_> = refused.iter().map(String::as_str).collect();
+        Some(Before {
+            object: object.clone(),
+            digest: object::digest_without(&slot.place.as_ref()?.digest, &without),
+            refused,
+        })
+    }
+
+    /// Objects whose replicas its autoscalers set.
+    fn scaled(&self) -> impl Iterator<Item = ObjectKey> {
+        self.objects.iter().filter_map(|content| match content {
+            Content::Plain { object } => ownership::scaled_by(object),
+            _ => None,
+        })
     }
 
     fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -421,7 +494,8 @@ impl Slot {
     /// Whether it is still to be sent in this pass.
     pub(super) fn needs_sending(&self) -> bool {
         let waits = self.yielded || self.sealed || self.held;
-        self.place.is_some() && !waits && !self.tried && self.outcome.state != ObjectState::Applied
+        let rests = matches!(self.outcome.state, ObjectState::Applied | ObjectState::Suspended);
+        self.place.is_some() && !waits && !self.tried && !rests
     }
 
     fn is_unresolved(&self) -> bool {

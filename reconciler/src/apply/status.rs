@@ -125,7 +125,7 @@ impl Session {
             digest: Some(unit.digest),
             state,
             health,
-            message: sentence(&unit.gate, &worst),
+            message: message(unit, &worst),
             counts,
             worst,
             drift: Vec::new(),
@@ -159,6 +159,13 @@ impl Session {
     }
 }
 
+/// What there is to say of a unit, in a sentence or two.
+fn message(unit: &Unit, worst: &[ObjectResult]) -> String {
+    let said = [sentence(&unit.gate, worst), adopted(unit)];
+    let said: Vec<_> = said.into_iter().filter(|words| !words.is_empty()).collect();
+    message::shorten(&said.join("; "))
+}
+
 /// What a unit waits for, or why it failed: of the worst object, in the words that there are.
 fn sentence(gate: &Gate, worst: &[ObjectResult]) -> String {
     if let Gate::Waits(words) | Gate::Blocked(words) = gate {
@@ -172,6 +179,22 @@ fn sentence(gate: &Gate, worst: &[ObjectResult]) -> String {
     first.map_or_else(String::new, |object| {
         message::shorten(&format!("{}: {}", gate::label(&object.object), object.message))
     })
+}
+
+/// Which objects were there before; told as long as the unit's content stays the same.
+fn adopted(unit: &Unit) -> String {
+    let named: Vec<_> = unit
+        .adopted
+        .iter()
+        .take(WORST_OBJECTS_MAX)
+        .map(ToString::to_string)
+        .collect();
+    let more = unit.adopted.len() - named.len();
+    match (named.len(), more) {
+        (0, _) => String::new(),
+        (_, 0) => format!("adopted {}, which was there before", named.join(", ")),
+        (_, more) => format!("adopted {} and {more} more, which were there before", named.join(", ")),
+    }
 }
 
 fn removed_report(results: Vec<ObjectResult>) -> UnitReport {

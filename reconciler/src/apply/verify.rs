@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 use kube::Client;
 use kube::api::{ListParams, ObjectMeta};
+use render::model::DriftMode;
 use render::{ObjectKey, UnitKey};
 
 use super::discovery::ServedKind;
@@ -25,6 +26,9 @@ use crate::wire::{Health, ObjectState};
 /// With no more objects of a kind in a namespace, they are asked for one by one: a list would give all
 /// the others of that namespace too.
 const ONE_BY_ONE_MAX: usize = 4;
+
+/// The words of an object of a unit of which nothing is changed.
+const FROZEN: &str = "nothing of it is changed while drift mode is Freeze";
 
 /// Objects of one kind in one namespace.
 struct Group {
@@ -109,6 +113,10 @@ impl Session {
         for (unit_key, unit) in &mut self.units {
             for slot in &mut unit.slots {
                 let Some(place) = &slot.place else { continue };
+                if unit.drift == DriftMode::Freeze {
+                    slot.outcome = Outcome::new(ObjectState::Suspended, FROZEN);
+                    continue;
+                }
                 let entry = self
                     .inventory
                     .get(&place.key)
@@ -121,7 +129,9 @@ impl Session {
                             inherited.push((place.key.clone(), brought.stamp(entry.clone())));
                         }
                     }
-                    None if slot.outcome.state == ObjectState::Applied => slot.outcome = Outcome::waiting(""),
+                    None if matches!(slot.outcome.state, ObjectState::Applied | ObjectState::Suspended) => {
+                        slot.outcome = Outcome::waiting("");
+                    }
                     None => {}
                 }
             }

@@ -52,6 +52,15 @@ pub(super) struct Agent {
     /// Whether the hub may open streams to the API server.
     #[arg(long, env = "FLOTILLA_SYNC_MODE", value_enum, default_value_t)]
     sync_mode: AgentMode,
+    /// A field manager of the tool that applied objects before: what it owns of an object that is adopted is taken
+    /// over. kubectl, Flux, Argo CD, Helm and Clusternet are known. May be given more than once.
+    #[arg(
+        long = "earlier-manager",
+        value_name = "MANAGER",
+        env = "FLOTILLA_EARLIER_MANAGERS",
+        value_delimiter = ','
+    )]
+    earlier_managers: Vec<String>,
 }
 
 /// The modes in which an agent applies.
@@ -170,6 +179,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         client: api_server.client,
         api_server: api_server.address,
         api_server_allowed: arguments.sync_mode == AgentMode::Dual,
+        earlier_managers: arguments.earlier_managers,
         cluster,
     };
     Box::pin(agent::run(options, shutdown)).await?;

@@ -86,6 +86,15 @@ pub(super) struct Hub {
     /// Seconds that clusters may take to say what they hold, when the released ref is missing.
     #[arg(long, default_value_t = 35)]
     recovery_grace_seconds: u64,
+    /// Where the hub itself applies: a field manager of the tool that applied objects before: what it owns of an object that is adopted is taken
+    /// over. kubectl, Flux, Argo CD, Helm and Clusternet are known. May be given more than once.
+    #[arg(
+        long = "earlier-manager",
+        value_name = "MANAGER",
+        env = "FLOTILLA_EARLIER_MANAGERS",
+        value_delimiter = ','
+    )]
+    earlier_managers: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -147,6 +156,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         key: keys::read_or_make(&arguments.key)?,
         kubeconfig: arguments.kubeconfig,
         helm: arguments.helm,
+        earlier_managers: arguments.earlier_managers,
         objects,
     };
     Box::pin(hub::run(options, shutdown)).await?;

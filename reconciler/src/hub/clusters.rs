@@ -23,6 +23,7 @@ use crate::wire::Report;
 pub(super) struct Clusters {
     kubeconfig: Option<PathBuf>,
     helm: PathBuf,
+    earlier_managers: Vec<String>,
     sessions: Sessions,
     shutdown: CancellationToken,
     tasks: TaskTracker,
@@ -35,12 +36,14 @@ impl Clusters {
     pub(super) fn new(
         kubeconfig: Option<PathBuf>,
         helm: PathBuf,
+        earlier_managers: Vec<String>,
         sessions: Sessions,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
             kubeconfig,
             helm,
+            earlier_managers,
             sessions,
             shutdown,
             tasks: TaskTracker::new(),
@@ -87,6 +90,7 @@ impl Clusters {
         };
         let options = ApplierOptions {
             helm,
+            earlier_managers: self.earlier_managers.clone(),
             ..ApplierOptions::new(cluster.clone(), process_name())
         };
         let span = tracing::info_span!("cluster", cluster = %cluster);
@@ -104,12 +108,11 @@ async fn serve(
     sessions: Sessions,
     shutdown: CancellationToken,
 ) {
-    let cluster = options.cluster.clone();
     loop {
         match client(kubeconfig.as_deref(), &context).await {
             Ok(client) => {
                 return Direct {
-                    cluster,
+                    cluster: options.cluster.clone(),
                     client,
                     options,
                     sessions,
@@ -120,7 +123,7 @@ async fn serve(
             Err(trouble) => {
                 tracing::warn!(error = trouble, "Could not reach a cluster.");
                 let report = Report::unread(
-                    cluster.clone(),
+                    options.cluster.clone(),
                     ApplyReport {
                         trouble,
                         ..ApplyReport::default()

@@ -53,6 +53,8 @@ pub struct HubOptions {
     pub kubeconfig: Option<PathBuf>,
     /// The helm program, for clusters without an agent.
     pub helm: PathBuf,
+    /// Field managers that count as earlier tools where the hub applies.
+    pub earlier_managers: Vec<String>,
     /// Where the fleet's objects are written, in mode `objects`.
     pub objects: Option<HubCluster>,
 }

@@ -132,6 +132,8 @@ pub(super) fn plan_unit(
     };
     let encrypted = policy::check_encrypted(&unit.base).into_iter();
     planned.findings.extend(encrypted.map(|finding| finding.unit(key)));
+    let unused = policy::check_ignore_rules(&unit.base, &unit.subscription).into_iter();
+    planned.findings.extend(unused.map(|finding| finding.unit(key)));
     let groups = by_overrides(context, touching, assignments, previous);
     let mut entries = Vec::new();
     let mut newest = BTreeMap::new();

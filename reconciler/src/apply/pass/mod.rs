@@ -96,8 +96,9 @@ impl Session {
 
     fn end(&self, interrupt: &Interrupt) -> PassEnd {
         let slots = || self.units.values().flat_map(|unit| &unit.slots);
+        let rests = |state| matches!(state, ObjectState::Applied | ObjectState::Suspended);
         // What waits for something else is no reason to try again: when that changes, it is seen.
-        let applied = slots().all(|slot| slot.held || slot.outcome.state == ObjectState::Applied);
+        let applied = slots().all(|slot| slot.held || rests(slot.outcome.state));
         let removing = self
             .removals
             .values()

@@ -14,8 +14,8 @@ use super::Brought;
 use crate::apply::inventory::Entry;
 use crate::apply::object;
 use crate::apply::order::Stage;
-use crate::apply::send::{Seen, Sent, send};
-use crate::apply::session::{Interrupt, Known, Outcome, Place, Session, SessionError};
+use crate::apply::send::{Applied, Sent, Task, send};
+use crate::apply::session::{Interrupt, Known, Place, Session, SessionError};
 use crate::apply::status::ApplyReport;
 use crate::limits::{APPLY_CONCURRENCY, STAGE_PATIENCE};
 use crate::wire::{Health, ObjectState};
@@ -119,10 +119,30 @@ impl Session {
             (Content::Encrypted { .. }, Some(opened)) => opened.value(),
             (Content::Encrypted { .. }, None) => return None,
         };
-        let object = object::sent(object, &job.unit, &job.place.key.namespace);
-        let client = self.client.clone();
+        let key = &job.place.key;
+        let policy = &unit.policy;
+        let task = Task {
+            client: self.client.clone(),
+            kind: job.place.kind.clone(),
+            key: key.clone(),
+            unit: job.unit.clone(),
+            object: object::with_data(object::sent(object, &job.unit, &key.namespace), key),
+            digest: job.place.digest.clone(),
+            entry: self.inventory.get(key).cloned(),
+            before: slot.before.clone(),
+            drift: unit.drift,
+            replace: policy.replace,
+            rules: policy
+                .ignore
+                .iter()
+                .filter(|rule| rule.concerns(key))
+                .cloned()
+                .collect(),
+            scaled: self.scaled.contains(key),
+            earlier: self.earlier.clone(),
+        };
         Some(Box::pin(async move {
-            let sent = send(&client, &job.place.kind, &job.place.key, object).await;
+            let sent = send(task).await;
             let sent = match &opened {
                 Some(opened) => sent.without_values(opened.value()),
                 None => sent,
@@ -152,9 +172,9 @@ impl Session {
 
     fn landed(&mut self, job: Job, sent: Sent, brought: &Brought) -> Result<(), SessionError> {
         let outcome = match sent {
-            Sent::Applied(seen) => {
-                self.note(&job, seen, brought);
-                Outcome::applied()
+            Sent::Applied(applied) => {
+                self.note(&job, *applied, brought);
+                return Ok(());
             }
             Sent::Refused(outcome) => {
                 // Its namespace is not there, or its kind is not any more: ask before the next try.
@@ -174,13 +194,31 @@ impl Session {
         Ok(())
     }
 
-    fn note(&mut self, job: &Job, seen: Seen, brought: &Brought) {
+    fn note(&mut self, job: &Job, applied: Applied, brought: &Brought) {
         let key = &job.place.key;
+        let Applied {
+            seen,
+            outcome,
+            refused,
+            adopted,
+        } = applied;
+        let without: Vec<_> = refused.iter().map(String::as_str).collect();
+        let digest = object::digest_without(&job.place.digest, &without);
+        if let Some(unit) = self.units.get_mut(&job.unit) {
+            if adopted {
+                unit.adopted.insert(key.clone());
+            }
+            if let Some(slot) = unit.slots.get_mut(job.slot) {
+                slot.outcome = outcome;
+                slot.before = None;
+                slot.refused = refused;
+            }
+        }
         let entry = Entry {
             unit: job.unit.clone(),
             api_version: job.place.kind.resource.api_version.clone(),
             uid: seen.uid,
-            applied: Some(job.place.digest.clone()),
+            applied: Some(digest),
             resource_version: seen.resource_version,
             lineage: brought.lineage().to_owned(),
             sequence: brought.sequence(),

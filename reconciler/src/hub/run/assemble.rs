@@ -68,6 +68,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         clusters: Clusters::new(
             options.kubeconfig.clone(),
             options.helm.clone(),
+            options.earlier_managers.clone(),
             sessions.clone(),
             shutdown.child_token(),
         ),

@@ -80,6 +80,7 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf) -> Agen
         helm: "helm".into(),
         client: cluster.client(),
         api_server: cluster.address(),
+        earlier_managers: Vec::new(),
         api_server_allowed: true,
         age_key_file: None,
     }

@@ -76,6 +76,7 @@ impl Hub {
             listen: setup.agents,
             api: Listen::Tcp(setup.api),
             key: setup.key,
+            earlier_managers: Vec::new(),
             kubeconfig: None,
             helm: "helm".into(),
             objects: None,
