@@ -78,11 +78,61 @@ pub const WATCH_EVENTS_MAX: usize = 256;
 /// more of them a single watch over all namespaces costs less, though it also tells of others' objects.
 pub const WATCH_NAMESPACES_MAX: usize = 4;
 
+/// How long a watch lasts before it begins again where it was. A line that died without a word is noticed when its
+/// watch should have ended and did not, so this bounds for how long a change by hand can go unseen. Shorter costs one
+/// small request per watch each time.
+pub const WATCH_LASTS: Duration = Duration::from_secs(60);
+
+/// Objects of one page while a watch begins. A page of whole objects is held at a time, ours and others' alike: 100
+/// of 20 KiB are 2 MiB per watch.
+pub const WATCH_PAGE_OBJECTS: u32 = 100;
+
+/// How long a watch counts as failing after an error: a little longer than its waits between tries can be.
+pub const WATCH_FAILURE_COUNTS: Duration = Duration::from_secs(40);
+
+/// How long unchanged objects rest before they are looked at again while a watch fails.
+pub const RESYNC_UNWATCHED: Duration = Duration::from_secs(30);
+
+/// How long a report waits after the last one when watches see something new. A report is made of all units, and a
+/// hundred changes a second must not make a hundred of them.
+pub const REPORT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Objects that somebody changed of which it is remembered who owns which field, at some 3 KiB each. Of more at once
+/// only that they changed is known, and the log says less.
+pub const DRIFT_TOUCHES_KEPT_WHOLE: usize = 256;
+
+/// Objects that differ and are left whose fields are kept; of more, one field each. At 5 KiB each these are 1 MiB.
+pub const DRIFT_KEPT_WHOLE: usize = 200;
+
+/// Fields of one object that are told.
+pub const DRIFT_FIELDS_MAX: usize = 10;
+
+/// Objects of one unit in one cluster whose fields are told; all are counted. With ten fields of two values each a
+/// unit's report stays below 100 KiB.
+pub const DRIFT_OBJECTS_MAX: usize = 10;
+
+/// Bytes of a value that is told; of a longer one only the path is.
+pub const DRIFT_VALUE_CHARS_MAX: usize = 256;
+
+/// So many corrections of one object within [`FIGHT_WINDOW`] are a fight: a person who tries something is slower.
+pub const FIGHT_CORRECTIONS: usize = 5;
+/// See [`FIGHT_CORRECTIONS`].
+pub const FIGHT_WINDOW: Duration = Duration::from_secs(60);
+
+/// The first wait of an object that is fought over, and the longest one: a little more than a minute, so that a fight
+/// costs less than a write a minute.
+pub const FIGHT_WAIT_FIRST: Duration = Duration::from_secs(2);
+/// See [`FIGHT_WAIT_FIRST`].
+pub const FIGHT_WAIT_MAX: Duration = Duration::from_secs(65);
+
+/// After so long without a change by others a fight is over. It must be longer than the longest wait.
+pub const FIGHT_CALM: Duration = Duration::from_secs(180);
+
 /// Objects of one list request.
 pub const LIST_PAGE_OBJECTS: u32 = 500;
 
-/// How long a whole unchanged delivery rests before its objects are looked at again. Kinds without a status
-/// are not watched: for them this bounds how long a change by hand lasts.
+/// How long a whole unchanged delivery rests before its objects are looked at again. Watches tell of changes at once;
+/// this finds what a watch may have missed.
 pub const RESYNC: Duration = Duration::from_secs(300);
 
 /// Files of one source revision: a fleet of 1,000 units with 100 files each, doubled.

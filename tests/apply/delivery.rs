@@ -93,14 +93,14 @@ impl Applier {
         self.policies.insert(unit_key(unit), policy);
     }
 
-    /// Says what is done about fields that others changed, from the next delivery on.
-    pub(super) fn change_drift_mode(&mut self, drift: DriftMode) {
-        self.drift = drift;
-    }
-
     /// Says what should be, as the next delivery.
     pub(super) fn deliver(&mut self, units: Units<'_>) {
         self.deliver_with(units, &[]);
+    }
+
+    /// Says what is done about fields that others changed, from the next delivery on.
+    pub(super) fn change_drift_mode(&mut self, drift: DriftMode) {
+        self.drift = drift;
     }
 
     /// Says what should be, with units whose content has not arrived.

@@ -4,6 +4,7 @@ mod adoption;
 mod autoscaling;
 mod conflicts;
 mod delivery;
+mod drift;
 mod faults;
 mod first;
 mod health;

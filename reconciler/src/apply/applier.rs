@@ -12,13 +12,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::backoff::Backoff;
+use super::drift::Observed;
 use super::helm::HelmOptions;
 use super::lease::{self, LeaseState};
 use super::pass::PassEnd;
 use super::session::{Heard, Interrupt, Session, SessionError};
 use super::status::ApplyReport;
 use super::{Desired, NAMESPACE};
-use crate::limits::{APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, RESYNC};
+use crate::limits::{
+    APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, REPORT_PAUSE, RESYNC, RESYNC_UNWATCHED, WATCH_EVENTS_MAX,
+};
 use crate::telemetry::elapsed_ms;
 
 /// What an applier is told once.
@@ -117,6 +120,10 @@ struct Applier {
     resync_due: Instant,
     /// Until then, a failing API server is left alone.
     retry_at: Option<Instant>,
+    /// When what watches saw is to be said.
+    publish_due: Option<Instant>,
+    /// When it was said last.
+    published: Instant,
 }
 
 impl Applier {
@@ -131,6 +138,8 @@ impl Applier {
             backoff: Backoff::new(APPLY_RETRY_FIRST, APPLY_RETRY_MAX),
             pass_due: None,
             retry_at: None,
+            publish_due: None,
+            published: Instant::now(),
         }
     }
 
@@ -162,20 +171,32 @@ impl Applier {
                 let is_new = self.interrupt.desired.has_changed().unwrap_or(false);
                 if now >= self.resync_due {
                     session.distrust();
-                    self.resync_due = now + self.options.resync;
+                    self.resync_due = now + session.watches.resync(self.options.resync, RESYNC_UNWATCHED);
                     self.pass_due = Some(now);
                 }
                 if is_new || self.pass_due.is_some_and(|due| now >= due) {
                     self.pass(is_new).await
-                } else if session.patience.next().is_some_and(|due| now >= due) {
+                } else if session.drift.due(now) {
+                    self.mend().await
+                } else if [session.patience.next(), self.publish_due]
+                    .into_iter()
+                    .flatten()
+                    .any(|due| now >= due)
+                {
                     self.looked(false);
                     Ok(())
                 } else if session.looks.due(now) {
                     let gone = session.look().await;
                     gone.map(|gone| self.looked(gone))
                 } else {
-                    let waits = session.patience.next();
-                    let next = [self.pass_due, session.looks.next(), waits, Some(self.resync_due)];
+                    let next = [
+                        self.pass_due,
+                        session.drift.next(),
+                        session.patience.next(),
+                        self.publish_due,
+                        session.looks.next(),
+                        Some(self.resync_due),
+                    ];
                     return self.rest(next.into_iter().flatten().min()).await;
                 }
             }
@@ -221,17 +242,45 @@ impl Applier {
         Ok(())
     }
 
+    /// Puts right what somebody changed, and nothing else.
+    async fn mend(&mut self) -> Result<(), SessionError> {
+        let desired = self.interrupt.desired.borrow().clone();
+        let (Some(desired), Some(session)) = (desired, &mut self.session) else {
+            return Ok(());
+        };
+        let end = session.mend(&desired, &self.interrupt, &self.report).await?;
+        if session.settle_gates() {
+            self.pass_due = Some(Instant::now());
+        } else if end != PassEnd::Settled && self.pass_due.is_none() {
+            self.pass_due = Some(Instant::now() + self.backoff.wait());
+        }
+        Ok(())
+    }
+
     /// Takes in what watches and releases say, all of it that is there.
     fn observe(&mut self, first: Heard) {
         let Some(session) = &mut self.session else { return };
-        let mut is_touched = match first {
+        let mut observed = match first {
             Heard::Watched(watched) => session.observe(watched),
-            Heard::Released(told) => session.releases.take(told),
+            Heard::Released(told) => Observed {
+                is_news: true,
+                asks_for_a_pass: session.releases.take(told),
+            },
         };
-        while let Some(watched) = session.watches.ready() {
-            is_touched |= session.observe(watched);
+        // As many as fit into the queue: whoever never stops talking must not keep us from acting.
+        for _ in 0..WATCH_EVENTS_MAX {
+            let Some(watched) = session.watches.ready() else { break };
+            observed = observed.and(session.observe(watched));
         }
-        self.looked(is_touched);
+        let now = Instant::now();
+        if observed.asks_for_a_pass {
+            self.pass_due = Some(now);
+        }
+        let resync = session.watches.resync(self.options.resync, RESYNC_UNWATCHED);
+        self.resync_due = self.resync_due.min(now + resync);
+        if observed.is_news && self.publish_due.is_none() {
+            self.publish_due = Some(now.max(self.published + REPORT_PAUSE));
+        }
     }
 
     fn looked(&mut self, gone: bool) {
@@ -240,6 +289,8 @@ impl Applier {
         if session.settle_gates() || gone {
             self.pass_due = Some(Instant::now());
         }
+        self.publish_due = None;
+        self.published = Instant::now();
         session.publish(&self.report);
     }
 

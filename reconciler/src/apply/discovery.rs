@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource, DynamicObject, ObjectMeta};
 use kube::core::TypeMeta;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIGroupDiscoveryList, APISubresourceDiscovery};
 
@@ -39,11 +39,16 @@ impl ServedKind {
 
     /// The key of one of its objects.
     pub(super) fn key(&self, object: &DynamicObject) -> ObjectKey {
+        self.key_of(&object.metadata)
+    }
+
+    /// The key of one of its objects, by its metadata.
+    pub(super) fn key_of(&self, metadata: &ObjectMeta) -> ObjectKey {
         ObjectKey {
             group: self.resource.group.clone(),
             kind: self.resource.kind.clone(),
-            namespace: object.metadata.namespace.clone().unwrap_or_default(),
-            name: object.metadata.name.clone().unwrap_or_default(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
         }
     }
 

@@ -4,8 +4,8 @@
 //! One runs per cluster, at its agent or at the hub. Reading order: [`run`] (`applier`, the loop) →
 //! `lease` (one per cluster) → `session` (what it knows while it holds the lease) → `pass` (one walk
 //! through `order`'s stages: `verify` what is there, hold what `gate` says has to wait, `decrypt` with `sops` what is
-//! encrypted, send what differs) → `removal` (by the proof of `prune` and `inventory`) → `watch`, `look`, `health` and
-//! `patience` → `status` (the report).
+//! encrypted, send what differs) → `removal` (by the proof of `prune` and `inventory`) → `watch`, `drift`, `look`,
+//! `health` and `patience` → `status` (the report).
 //! HelmCharts are `helm`'s, beside the pass.
 //!
 //! Journals, tunnels and envelopes are deliberately not here: whoever runs an applier hands it a
@@ -16,6 +16,7 @@ mod backoff;
 mod client;
 mod decrypt;
 mod discovery;
+mod drift;
 #[cfg(feature = "hub")]
 mod dry_run;
 mod gate;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::decrypt::Decryption;
 use super::discovery::{Kinds, ServedKind};
+use super::drift::Drift;
 use super::gate::Gate;
 use super::health::{Check, Verdict};
 use super::helm::{Chart, Releases, Told};
@@ -93,6 +94,8 @@ pub(super) struct Session {
     pub(super) scaled: BTreeSet<ObjectKey>,
     /// Field managers that count as earlier tools.
     pub(super) earlier: Arc<[String]>,
+    /// What others did to our objects.
+    pub(super) drift: Drift,
 }
 
 /// What reaches a session between two passes.
@@ -236,6 +239,7 @@ impl Session {
             releases,
             scaled: BTreeSet::new(),
             earlier: options.earlier_managers.clone().into(),
+            drift: Drift::default(),
         })
     }
 
@@ -266,6 +270,9 @@ impl Session {
                     self.units.insert(key.clone(), kept);
                 }
                 changed => {
+                    if let Some(changed) = &changed {
+                        self.drift.begin_anew(changed.keys());
+                    }
                     fresh.push((key, Unit::new(unit)));
                     before.extend(changed.map(|changed| (key.clone(), changed)));
                 }
@@ -491,10 +498,21 @@ impl Unit {
 }
 
 impl Slot {
+    /// What is sent for an object of a unit; `None` for one that is encrypted.
+    pub(super) fn manifest(&self, key: &UnitKey, unit: &Unit) -> Option<Value> {
+        let place = self.place.as_ref()?;
+        match &unit.objects[self.content] {
+            Content::Chart { object, .. } | Content::Plain { object } => {
+                Some(object::sent(object, key, &place.key.namespace))
+            }
+            Content::Encrypted { .. } => None,
+        }
+    }
+
     /// Whether it is still to be sent in this pass.
     pub(super) fn needs_sending(&self) -> bool {
-        let waits = self.yielded || self.sealed || self.held;
         let rests = matches!(self.outcome.state, ObjectState::Applied | ObjectState::Suspended);
+        let waits = self.yielded || self.sealed || self.held;
         self.place.is_some() && !waits && !self.tried && !rests
     }
 

@@ -90,7 +90,9 @@ impl Session {
         }
         for (key, unit) in &self.units {
             let removals = removals.remove(key).unwrap_or_default();
-            reports.insert(key.clone(), self.unit_report(key, unit, removals));
+            let mut report = self.unit_report(key, unit, removals);
+            self.tell_drift(unit, &mut report);
+            reports.insert(key.clone(), report);
         }
         for (key, results) in removals {
             // A unit whose content has not arrived keeps its own line.

@@ -206,7 +206,7 @@ async fn one_by_one(client: &Client, group: &Group, with_status: bool) -> Result
 }
 
 /// An object of a kind whose health is never anything but Current.
-fn plain(metadata: &ObjectMeta) -> Seen {
+pub(super) fn plain(metadata: &ObjectMeta) -> Seen {
     let verdict = if metadata.deletion_timestamp.is_some() {
         Verdict {
             health: Health::Terminating,

@@ -16,12 +16,16 @@ pub(super) const PLAN_ERROR: u8 = 2;
 #[cfg(feature = "hub")]
 pub(super) const VERIFY_UNDECIDED: u8 = 2;
 
+/// What `drift` says where no answer about differences could be given, so that 1 stays "something differs".
+pub(super) const DRIFT_ERROR: u8 = 2;
+
 /// For the `--help` of the whole.
 pub(super) const HELP: &str = "\
 Exit codes:
-  0   done; of plan: nothing changes; of status: all is ready
-  1   failed or not found; of plan: something changes; of status: something is not ready; of verify: something differs
-  2   of plan: an error, or an Error finding; of verify: it could not be decided
+  0   done; of plan: nothing changes; of status: all is ready; of drift: nothing differs
+  1   failed or not found; of plan: something changes; of status: something is not ready; of verify and drift:
+      something differs
+  2   of plan: an error, or an Error finding; of verify: it could not be decided; of drift: an error
   64  wrong usage or configuration
   69  no hub answers, or what answers is no hub";
 
@@ -32,6 +36,14 @@ Exit codes: 0 done, 1 not found or refused, 64 wrong usage, 69 no hub answers";
 /// For the `--help` of `status`.
 pub(super) const HELP_STATUS: &str = "\
 Exit codes: 0 all is ready, 1 something is not ready, 64 wrong usage, 69 no hub answers";
+
+/// For the `--help` of `drift`.
+pub(super) const HELP_DRIFT: &str = "\
+Exit codes: 0 nothing differs, 1 something differs, 2 an error, 64 wrong usage, 69 no hub answers";
+
+/// For the `--help` of `drift export`.
+pub(super) const HELP_DRIFT_EXPORT: &str = "\
+Exit codes: 0 written, or nothing differs, 2 an error, 64 wrong usage, 69 no hub answers";
 
 /// For the `--help` of `plan`.
 #[cfg(feature = "hub")]

@@ -16,6 +16,7 @@ mod clone;
 mod completion;
 mod conditions;
 mod crds;
+mod drift;
 mod exit;
 mod explain;
 mod get;
@@ -93,6 +94,8 @@ enum Command {
     Explain(Box<explain::ExplainOptions>),
     /// Show the fleet on one screen; the exit code is 0 when all of it is ready.
     Status(status::StatusOptions),
+    /// Show which fields others changed in the clusters; the exit code is 0 when there are none.
+    Drift(Box<drift::DriftOptions>),
     /// Commit manifests that an API server would take.
     #[cfg(feature = "hub")]
     Add(Box<add::Add>),
@@ -167,6 +170,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Get(options) => get::run(&options),
         Command::Explain(options) => explain::run(&options),
         Command::Status(options) => status::run(&options),
+        Command::Drift(options) => drift::run(&options),
         #[cfg(feature = "hub")]
         Command::Add(add) => add::run(&add),
         #[cfg(feature = "hub")]

@@ -252,10 +252,13 @@ fn message(object: &Value, kind: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The condition whose message counts: a unit that is ready and suspended says by what.
+/// The condition whose message counts: a unit that is ready and suspended says by what, and one that is ready where
+/// others changed it says where.
 fn said(unit: &Value) -> &'static str {
-    match (status(unit, "Ready"), status(unit, "Suspended")) {
-        ("True", "True") => "Suspended",
+    let holds = |kind: &str| status(unit, kind) == "True";
+    match holds("Ready") {
+        true if holds("Suspended") => "Suspended",
+        true if holds("Drifted") => "Drifted",
         _ => "Ready",
     }
 }

@@ -100,10 +100,19 @@ pub struct UnitReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectDrift {
-    /// Which object.
+    /// Which object, as its manifest names it.
     pub object: ObjectKey,
+    /// Its API version.
+    #[serde(default)]
+    pub api_version: String,
     /// The fields, the first few.
     pub fields: Vec<FieldDrift>,
+    /// How many more fields differ.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+    /// Who fights over it, in a sentence; empty where nobody does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// One field that differs. A Secret's values are left out.
@@ -118,6 +127,9 @@ pub struct FieldDrift {
     /// What is there, as JSON; absent where the field is gone, or may not be shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<serde_json::Value>,
+    /// Whether its values are left out, since it is a Secret's or too long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// The field manager that has it now; empty where nobody has.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manager: String,

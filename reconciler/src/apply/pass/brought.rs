@@ -11,7 +11,7 @@ pub(in crate::apply) struct Brought {
 }
 
 impl Brought {
-    pub(super) fn new(lineage: &Revision, sequence: u64) -> Self {
+    pub(in crate::apply) fn new(lineage: &Revision, sequence: u64) -> Self {
         // As many digits as Git shows people; the inventory names it for every object.
         let lineage = lineage.short().to_owned();
         Self { lineage, sequence }

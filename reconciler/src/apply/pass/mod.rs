@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 pub(super) use brought::Brought;
 
-use self::stages::Flight;
+pub(super) use self::stages::Flight;
 use super::Desired;
 use super::discovery::Kinds;
 use super::inventory::Entry;
@@ -45,6 +45,9 @@ impl Session {
         if self.has_unresolved() || self.lacks_kinds(|_| true) || std::mem::take(&mut self.doubts_kinds) {
             self.discover().await?;
         }
+        self.own();
+        self.take_back();
+        self.triage();
         self.verify(&brought).await?;
         self.remember_orphans();
         if interrupt.is_raised() {
@@ -69,12 +72,14 @@ impl Session {
                 .await
                 .map_err(SessionError::Inventory)?;
         }
+        self.told_corrections();
         self.remember_needs();
         self.forget();
         self.follow();
+        let looked = self.look_at_drift().await;
         self.wait(Instant::now());
         self.publish(report);
-        outcome?;
+        outcome.and(looked)?;
         Ok(self.end(interrupt))
     }
 
@@ -184,6 +189,7 @@ impl Session {
         self.known.retain(|key, _| inventory.get(key).is_some());
         let known = &self.known;
         self.looks.retain(|key| known.contains_key(key));
+        self.drift.retain(|key| inventory.get(key).is_some());
     }
 }
 

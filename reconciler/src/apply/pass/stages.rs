@@ -21,7 +21,7 @@ use crate::limits::{APPLY_CONCURRENCY, STAGE_PATIENCE};
 use crate::wire::{Health, ObjectState};
 
 /// One object to send.
-pub(super) struct Job {
+pub(in crate::apply) struct Job {
     stage: Stage,
     unit: UnitKey,
     slot: usize,
@@ -29,11 +29,11 @@ pub(super) struct Job {
 }
 
 /// Objects whose answers have not come.
-pub(super) type Flight = FuturesUnordered<BoxFuture<'static, (Job, Sent)>>;
+pub(in crate::apply) type Flight = FuturesUnordered<BoxFuture<'static, (Job, Sent)>>;
 
 impl Session {
     /// Sends every stage, one after the other.
-    pub(super) async fn send_stages(
+    pub(in crate::apply) async fn send_stages(
         &mut self,
         flight: &mut Flight,
         brought: &Brought,
@@ -66,7 +66,8 @@ impl Session {
                 if slot.identity.stage != stage || !slot.needs_sending() {
                     continue;
                 }
-                jobs.extend(slot.place.clone().map(|place| Job {
+                let place = slot.place.clone().filter(|place| self.drift.allows(&place.key));
+                jobs.extend(place.map(|place| Job {
                     stage,
                     unit: unit_key.clone(),
                     slot: index,
@@ -153,7 +154,7 @@ impl Session {
 
     /// Waits for what is still in flight. When something newer came, only for a little while: an answer
     /// that is not heard leaves its object to be compared again.
-    pub(super) async fn land(
+    pub(in crate::apply) async fn land(
         &mut self,
         flight: &mut Flight,
         brought: &Brought,

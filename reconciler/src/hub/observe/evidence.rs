@@ -1,6 +1,6 @@
 //! The two rungs that only the cluster itself can speak for, from what it reported.
 
-use render::{ClusterName, Finding, UnitKey};
+use render::{ClusterName, Finding, ObjectKey, UnitKey};
 use serde::Serialize;
 
 use super::condition::Condition;
@@ -10,6 +10,9 @@ use crate::wire::{Health, ObjectResult, ObjectState, Report, UnitReport, UnitSta
 
 /// The API server refused objects; the applier tries again.
 pub(super) const APPLY_FAILED: &str = "ApplyFailed";
+
+/// Fields that somebody else changed are left so.
+pub(super) const DRIFTED: &str = "Drifted";
 
 /// The applier as a whole cannot work.
 pub(super) const TROUBLE: &str = "ApplierInTrouble";
@@ -52,6 +55,24 @@ pub(super) fn place(finding: &Finding) -> String {
     }
 }
 
+/// What others changed and is left so: told, and no reason not to be ready.
+pub(super) fn drifted(report: &UnitReport) -> Option<Condition> {
+    let counts = report.counts;
+    let fight = report.drift.iter().find(|object| !object.message.is_empty());
+    let first = fight.or_else(|| report.drift.first())?;
+    let reason = if fight.is_some() { "Fight" } else { "FieldsDiffer" };
+    let mut message = format!("{} of {} objects differ", counts.drifted, counts.objects);
+    let words = match first.fields.first() {
+        _ if fight.is_some() => first.message.clone(),
+        Some(field) => format!("in {}", field.path),
+        None => String::new(),
+    };
+    if !words.is_empty() {
+        message = format!("{message}; {} {words}", label(&first.object));
+    }
+    Some(Condition::yes(DRIFTED, reason, message))
+}
+
 /// Some objects could not be applied. Which of them counts most: somebody else's field is a person's
 /// matter, and more than what is tried again.
 pub(super) fn failed(kind: &'static str, report: &UnitReport) -> Condition {
@@ -74,7 +95,10 @@ pub(super) fn failed(kind: &'static str, report: &UnitReport) -> Condition {
 
 /// `Kind namespace/name`.
 fn object(result: &ObjectResult) -> String {
-    let key = &result.object;
+    label(&result.object)
+}
+
+fn label(key: &ObjectKey) -> String {
     if key.namespace.is_empty() {
         format!("{} {}", key.kind, key.name)
     } else {

@@ -5,7 +5,7 @@ use render::{ClusterName, UnitKey};
 use super::condition::{Condition, summary};
 use super::evidence;
 use super::index::Observation;
-use crate::wire::{Counts, Health, UnitState};
+use crate::wire::{Counts, Health, ObjectDrift, UnitState};
 
 /// Why nothing is known of a cluster's own rungs: it is not connected. Its own word, since a cluster that
 /// is away is not a broken one.
@@ -54,6 +54,10 @@ pub struct PlacementView {
     pub leaving: bool,
     /// `Suspended` while a Suspension keeps it as it is, whether something waits or not.
     pub suspended: Option<Condition>,
+    /// `Drifted` while fields that somebody else changed are left so.
+    pub drifted: Option<Condition>,
+    /// The first few objects with such fields.
+    pub drift: Vec<ObjectDrift>,
 }
 
 impl Rung {
@@ -135,6 +139,8 @@ impl Observation<'_> {
             worst,
             offline,
             leaving,
+            drifted: report.and_then(evidence::drifted),
+            drift: report.map(|report| report.drift.clone()).unwrap_or_default(),
             suspended: self
                 .suspension(unit, cluster)
                 .map(|suspension| Condition::yes(SUSPENDED, SUSPENDED, format!("by {}", suspension.label()))),

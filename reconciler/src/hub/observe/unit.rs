@@ -67,7 +67,8 @@ impl Observation<'_> {
             rung.reason == "NoClusterMatches" || self.error(unit, None).is_some() || any_stalled(&placements)
         });
         conditions.extend(rungs);
-        conditions.extend(suspended(&placements));
+        conditions.extend(somewhere(&placements, |view| view.suspended.as_ref()));
+        conditions.extend(somewhere(&placements, |view| view.drifted.as_ref()));
         UnitView {
             conditions,
             clusters: counts(&placements),
@@ -164,11 +165,14 @@ fn any_stalled(placements: &Placements<'_>) -> bool {
         .any(|(_, view)| view.summary.iter().any(|condition| condition.kind == "Stalled"))
 }
 
-/// Whether a Suspension keeps the unit as it is on some of its clusters.
-fn suspended(placements: &Placements<'_>) -> Option<Condition> {
+/// A condition that holds on some of the clusters: a Suspension, or drift.
+fn somewhere(
+    placements: &Placements<'_>,
+    condition: impl Fn(&PlacementView) -> Option<&Condition>,
+) -> Option<Condition> {
     let mut held = placements
         .iter()
-        .filter_map(|(cluster, view)| Some((*cluster, view.suspended.as_ref()?)));
+        .filter_map(|(cluster, view)| Some((*cluster, condition(view)?)));
     let (cluster, first) = held.next()?;
     let (count, all) = (held.count() + 1, placements.len());
     if count == all {

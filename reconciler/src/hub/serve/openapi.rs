@@ -181,6 +181,11 @@ const PLACEMENT_STATUS: &[Field] = &[
         "The first objects that are not as they should be, in the API server's words.",
     ),
     (
+        "drift",
+        "[]object",
+        "The first objects with fields that others changed and that are left so: what Git says, and what is there.",
+    ),
+    (
         "offline",
         "boolean",
         "Whether the cluster is away, so that this may be old.",

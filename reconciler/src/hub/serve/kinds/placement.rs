@@ -29,6 +29,7 @@ fn object(observation: &Observation<'_>, unit: &UnitKey, cluster: &ClusterName) 
     let mut conditions = view.summary.clone();
     conditions.extend(view.ladder.0.iter().cloned());
     conditions.extend(view.suspended.clone());
+    conditions.extend(view.drifted.clone());
     Object {
         namespace: unit.namespace().to_owned(),
         // A cluster's name has no dot, so that the last one parts the two.
@@ -81,6 +82,9 @@ fn status(view: &PlacementView) -> Map<String, Value> {
     }
     if !view.worst.is_empty() {
         status.insert("worstObjects".to_owned(), plain(&view.worst));
+    }
+    if !view.drift.is_empty() {
+        status.insert("drift".to_owned(), plain(&view.drift));
     }
     for (field, holds) in [("offline", view.offline), ("leaving", view.leaving)] {
         if holds {
