@@ -2,54 +2,20 @@
 //! that is measured, in a process of its own.
 
 use std::fs;
-use std::path::PathBuf;
 
-use flotilla_tests::{eventually, scratch, wait};
-use harness::ApiServer;
+use flotilla_tests::{eventually, wait};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::delivery::config_map;
 use super::journalled::Journalled;
+use super::served::Served;
 
 /// What an agent of a debug build may take: the release build's goals are half of it.
 const RESIDENT_MIB_MAX: f64 = 200.0;
 
-/// A served API server, for as long as the test lasts.
-struct Served {
-    client: kube::Client,
-    kubeconfig: PathBuf,
-    runtime: tokio::runtime::Runtime,
-}
-
 impl Served {
-    fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build();
-        let runtime = runtime.expect("a runtime starts");
-        let server = ApiServer::default();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
-        let address = listener.local_addr().expect("it is bound");
-        let client = runtime.block_on(async { server.client() });
-        runtime.spawn(async move { server.serve(listener, CancellationToken::new()).await });
-        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "memory",
-            "clusters": [{"name": "memory", "cluster": {"server": format!("http://{address}")}}],
-            "users": [{"name": "memory", "user": {}}],
-            "contexts": [{"name": "memory", "context": {"cluster": "memory", "user": "memory"}}]});
-        let path = scratch::folder("served").join("kubeconfig");
-        fs::write(&path, kubeconfig.to_string()).expect("the scratch folder is writable");
-        Self {
-            client,
-            kubeconfig: path,
-            runtime,
-        }
-    }
-
     fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), "default")
     }
@@ -58,7 +24,7 @@ impl Served {
     /// memory it took at most, in MiB.
     fn peak_of_an_agent(&self, objects: Vec<Value>) -> f64 {
         let count = objects.len();
-        let journalled = Journalled::new("memory", &self.kubeconfig);
+        let journalled = Journalled::new("memory", &self.kubeconfig(&json!({})));
         journalled.take(1, &[("shop/web", objects)]);
         let mut agent = journalled.start();
         eventually(wait::LONG * 3, "the inventory says that all are applied", || {

@@ -18,6 +18,8 @@ mod order;
 mod ownership;
 mod removal;
 mod replacing;
+mod rotation;
 mod sealed;
 mod sending;
+mod served;
 mod upgraded;

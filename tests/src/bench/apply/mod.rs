@@ -1,8 +1,8 @@
 //! How fast and how small the applier is, against one real API server.
 //!
 //! Enters: the real parts, and for memory the release binary `flotilla`. Leaves: the figures of first applies
-//! (beside a bare loop over the same objects), of a resync that finds nothing to do, of changes by hand, and the
-//! memory of an agent.
+//! (beside a bare loop over the same objects), of a resync that finds nothing to do, the memory of an agent, and
+//! the figures of changes by hand.
 
 mod agent;
 mod applier;
@@ -61,10 +61,10 @@ pub(super) fn run(figures: &mut Figures) -> anyhow::Result<()> {
     runtime.block_on(async {
         first_apply(&cluster, figures).await?;
         resync(&cluster, figures).await?;
-        drift(&cluster, figures).await?;
         namespace(&cluster, "memory");
         let resident = agent::resident(&cluster, "memory", AGENT_OBJECTS).await?;
-        figures.print("agent_rss_5000", resident, "MiB")
+        figures.print("agent_rss_5000", resident, "MiB")?;
+        drift(&cluster, figures).await
     })
 }
 
