@@ -12,7 +12,6 @@ use super::index::{Entry, Index, Wanted, objects};
 use super::lines::Lines;
 use super::pattern::Selection;
 use super::symlink;
-use crate::describe::is_chart;
 use crate::finding::Finding;
 use crate::fleet::{Base, ManifestObject, Unit};
 use crate::limits::FINDINGS_PER_FILE_MAX;
@@ -361,14 +360,6 @@ impl Selecting<'_> {
         if entry.origin == Origin::LastGood {
             let message = format!("{} cannot be read, so the whole unit keeps what it had", object.file);
             self.error("FeedUnreadable", message, format!("correct or remove {}", object.file));
-        }
-        if is_chart(&object.key) {
-            let message = format!(
-                "the chart {} is described; delivering charts is not in this version",
-                object.key.name
-            );
-            self.notices
-                .push(Finding::info("ChartNotDelivered", message).field(self.field.as_str()));
         }
         self.seen.insert(object.key.clone(), self.objects.len());
         self.objects.push(object.clone());

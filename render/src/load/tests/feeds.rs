@@ -420,12 +420,12 @@ fn an_encrypted_object_inside_a_list_holds_the_unit() {
 }
 
 #[test]
-fn charts_are_described_and_said_to_wait() {
+fn a_chart_is_delivered_as_any_other_object() {
     let chart = "apiVersion: apps.clusternet.io/v1alpha1\nkind: HelmChart\nmetadata: {name: mysql}\nspec: {repo: 'https://x', chart: mysql, targetNamespace: abc}\n";
     let feeds = "[{apiVersion: apps.clusternet.io/v1alpha1, kind: HelmChart, name: mysql}]";
     let (fleet, findings) = repository(feeds, &[("c.yaml", chart)]);
     assert_eq!(names(unit(&fleet)), ["mysql"]);
-    assert_eq!(reasons(&findings), ["ChartNotDelivered"]);
+    assert_eq!(findings, []);
     let wrong = chart.replace("targetNamespace", "namespace");
     let (fleet, findings) = repository(feeds, &[("c.yaml", &wrong)]);
     assert_eq!(reasons(&unit(&fleet).blocked), ["FeedMatchesNothing"]);
