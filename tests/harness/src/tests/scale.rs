@@ -70,6 +70,8 @@ async fn a_resync_of_unchanged_objects_among_many_of_others_only_reads_them_page
         .collect();
     applier.deliver(&[("shop/web", ours)]);
     applier.until_settled().await;
+    // The watch lists once as it begins.
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let before = server.requests();
     tokio::time::sleep(RESYNC + Duration::from_secs(30)).await;
     let asked = asked(&server, &before);
