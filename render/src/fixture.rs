@@ -38,6 +38,7 @@ pub(crate) fn cluster(name: &str, pairs: &[(&str, &str)]) -> Cluster {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        deletion: crate::model::DeletionPolicy::Orphan,
         file: "clusters.yaml".into(),
         line: 1,
     }

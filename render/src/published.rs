@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::model::{Dependency, DriftMode};
+use crate::model::{DeletionPolicy, Dependency, DriftMode};
 use crate::name::{ClusterName, ObjectKey, Revision, UnitKey, VariantName};
 
 /// The decisions of one commit of `rendered` or `released`.
@@ -33,8 +33,46 @@ pub struct ReleaseRecord {
     /// The commit of `rendered` that was released; absent in `rendered`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendered: Option<Revision>,
+    /// Clusters whose file is gone, and what becomes of what they have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub departed: BTreeMap<ClusterName, Departure>,
     /// Raised when a new version of this program renders other bytes from the same input.
     pub render_version: u32,
+}
+
+/// A cluster whose file is gone. It may be away when that happens: when it comes back, it is known by its old keys, for
+/// this alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Departure {
+    /// The keys that its file named last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public_keys: Vec<String>,
+    /// The context of the hub's `--kubeconfig` that its file named last, where it has no agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_context: Option<String>,
+    /// What its file said last of what becomes of its objects.
+    pub deletion_policy: DeletionPolicy,
+    /// The source commit without it, by which it was decided.
+    pub source: Revision,
+    /// When that commit was made, in seconds since 1970.
+    pub since: i64,
+    /// The units that it had, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<UnitKey>,
+}
+
+impl Departure {
+    /// How long a cluster may be away and still be known when it comes back, in seconds: a quarter of a year.
+    pub const SECONDS_MAX: i64 = 90 * 24 * 60 * 60;
+
+    /// What becomes of its objects, in words.
+    pub fn outcome(&self) -> &'static str {
+        match self.deletion_policy {
+            DeletionPolicy::Delete => "is removed when it comes back",
+            DeletionPolicy::Orphan => "stays, as nobody's",
+        }
+    }
 }
 
 /// The version of rendering that this build has.

@@ -128,7 +128,8 @@ impl Applier {
             held: Held {
                 lineage: revision(self.lineage),
                 sequence: self.sequence,
-                list: list_digest(&held),
+                list: list_digest(&held, false),
+                orphan: false,
                 released: revision('b'),
                 units: held,
             },

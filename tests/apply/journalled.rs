@@ -63,7 +63,8 @@ impl Journalled {
         let held = Held {
             lineage: revision("a"),
             sequence,
-            list: list_digest(&held),
+            list: list_digest(&held, false),
+            orphan: false,
             released: revision("b"),
             units: held,
         };

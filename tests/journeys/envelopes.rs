@@ -180,8 +180,9 @@ fn envelope(sequence: u64, digest: Digest) -> Envelope {
         lineage: revision('a'),
         sequence,
         released: revision('c'),
-        list: list_digest(&units),
+        list: list_digest(&units, false),
         units,
+        orphan: false,
         lineage_grant: None,
     }
 }
@@ -204,7 +205,7 @@ fn bad_envelopes(held: &Envelope, other: Digest, hub_key: &SecretKey) -> Vec<(&'
         (
             "contradiction",
             Envelope {
-                list: list_digest(&nothing),
+                list: list_digest(&nothing, false),
                 units: nothing,
                 ..held.clone()
             },

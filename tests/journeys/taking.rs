@@ -11,14 +11,19 @@ const ALL: &[&str] = &pool::NAMES;
 
 /// The UID of a ConfigMap in each cluster.
 #[track_caller]
-fn uids(fleet: &Fleet, (namespace, name): (&str, &str)) -> BTreeMap<String, String> {
+fn uids(fleet: &Fleet, object: (&str, &str)) -> BTreeMap<String, String> {
+    uids_in(fleet, ALL, object)
+}
+
+#[track_caller]
+fn uids_in(fleet: &Fleet, clusters: &[&str], (namespace, name): (&str, &str)) -> BTreeMap<String, String> {
     let uid = |cluster: &&str| {
         let object = fleet.cluster(cluster).get(namespace, &format!("configmap/{name}"));
         let object = object.unwrap_or_else(|error| panic!("{name} is in {cluster}: {error}"));
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         ((*cluster).to_owned(), uid)
     };
-    ALL.iter().map(uid).collect()
+    clusters.iter().map(uid).collect()
 }
 
 /// Waits until the hub says a finding of this reason, or none of it.
@@ -206,4 +211,67 @@ fn a_subscription_and_its_folder_go_in_one_commit_and_an_orphan_stays() {
         assert_eq!(fleet.text(cluster, RULES).as_deref(), Some("kept"), "{cluster}");
     }
     assert_eq!(uids(&fleet, RULES), before);
+}
+
+#[test]
+fn a_cluster_that_was_away_when_its_file_went_is_cleaned_up_by_its_word_when_it_comes_back() {
+    let mut fleet = Fleet::start_in_use();
+    let before = uids(&fleet, GREETING);
+    let word = format!("{}  deletionPolicy: Delete\n", fleet.join("bogota"));
+    fleet.push("Say what becomes of bogota", &[("clusters/bogota.yaml", &word)]);
+    // Neither can be reached when its file goes, and nothing waits for that.
+    fleet.kill_agent("bogota");
+    fleet.kill_agent("colombo");
+    fleet.repository.remove("clusters/bogota.yaml");
+    fleet.repository.remove("clusters/colombo.yaml");
+    let removed = fleet.push("Let two clusters go", &[]);
+    fleet.until_released(&removed);
+    let clusters = || Flotilla::run(&["get", "clusters", "-o", "wide", "--server", &fleet.api()]).stdout;
+    eventually(LIMIT, "both are said to leave", || {
+        let shown = clusters();
+        (shown.matches("Leaving").count() == 2).then_some(()).ok_or(shown)
+    });
+    until_finding(&fleet, "ClusterLeft", true);
+    for cluster in ["bogota", "colombo"] {
+        assert_eq!(
+            fleet.text(cluster, GREETING).as_deref(),
+            Some("hello"),
+            "{cluster} is away and keeps it"
+        );
+    }
+    fleet.start_agent("bogota");
+    fleet.start_agent("colombo");
+    fleet.until_gone(&["bogota"], "shop", "configmap/greeting");
+    fleet.until_gone(&["bogota"], "", "namespace/office");
+    eventually(LIMIT, "colombo's objects are nobody's", || {
+        let object = fleet
+            .cluster("colombo")
+            .get(GREETING.0, &format!("configmap/{}", GREETING.1))?;
+        let mark = &object["metadata"]["annotations"]["fleet.flotilla.dev/unit"];
+        mark.is_null().then_some(()).ok_or_else(|| mark.to_string())
+    });
+    assert_eq!(fleet.text("colombo", GREETING).as_deref(), Some("hello"));
+    eventually(LIMIT, "nothing is left on either", || {
+        let shown = Flotilla::run(&["get", "clusters", "-o", "wide", "--server", &fleet.api()]).stdout;
+        let done = shown.matches("nothing of it is left there").count();
+        (done == 2).then_some(()).ok_or(shown)
+    });
+    // The file comes back: it is the same cluster, with what stayed adopted.
+    fleet.push(
+        "Take colombo back",
+        &[("clusters/colombo.yaml", &fleet.join("colombo"))],
+    );
+    eventually(LIMIT, "colombo has its mark again", || {
+        let object = fleet
+            .cluster("colombo")
+            .get(GREETING.0, &format!("configmap/{}", GREETING.1))?;
+        let mark = &object["metadata"]["annotations"]["fleet.flotilla.dev/unit"];
+        mark.is_string().then_some(()).ok_or_else(|| mark.to_string())
+    });
+    let after = uids_in(&fleet, &["amsterdam", "colombo"], GREETING);
+    assert!(
+        after.iter().all(|(cluster, uid)| before[cluster] == *uid),
+        "nothing was made anew"
+    );
+    assert_verified(&fleet.repository);
 }

@@ -52,7 +52,7 @@ impl Session {
         let entries = self.inventory.iter();
         let entries = entries.filter(|(key, _)| !wanted.contains(*key) && !is_chart(key));
         // What leaves a unit that stays is removed; the word for what stays is about the unit as a whole.
-        let orphan = |entry: &Entry| entry.orphan && !self.is_delivered(&entry.unit);
+        let orphan = |entry: &Entry| (entry.orphan || self.orphan) && !self.is_delivered(&entry.unit);
         let unwanted = entries.map(|(key, entry)| {
             let orphan = orphan(entry);
             (

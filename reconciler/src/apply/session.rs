@@ -77,6 +77,8 @@ pub(super) struct Session {
     pub(super) units: BTreeMap<UnitKey, Unit>,
     /// Units whose content has not arrived.
     pub(super) missing: BTreeMap<UnitKey, Digest>,
+    /// Whether what the delivery lacks stays, since the cluster leaves the fleet.
+    pub(super) orphan: bool,
     /// Objects that were seen, by their keys in the cluster.
     pub(super) known: BTreeMap<ObjectKey, Known>,
     /// Objects of the inventory that the delivery lacks.
@@ -228,6 +230,7 @@ impl Session {
             inventory,
             units: BTreeMap::new(),
             missing: BTreeMap::new(),
+            orphan: false,
             known: BTreeMap::new(),
             removals: BTreeMap::new(),
             unit_needs: BTreeMap::new(),
@@ -287,6 +290,7 @@ impl Session {
             self.units.insert(key.clone(), unit);
         }
         self.scaled = self.units.values().flat_map(Unit::scaled).collect();
+        self.orphan = desired.held.orphan;
         let held = desired.held.units.iter();
         let missing = held.filter(|(key, _)| !desired.units.contains_key(*key));
         self.missing = missing.map(|(key, unit)| (key.clone(), unit.digest)).collect();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use kube::Client;
+use render::published::Departure;
 use render::{ClusterName, Fleet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -51,10 +52,19 @@ impl Clusters {
         }
     }
 
-    /// Starts what is new, stops what is gone or has another context.
-    pub(super) fn replace(&self, fleet: &Fleet) {
+    /// Starts what is new, stops what is gone or has another context. One whose file is gone goes on until it is cleaned
+    /// up.
+    pub(super) fn replace(&self, fleet: &Fleet, departed: &BTreeMap<ClusterName, Departure>) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let context = |name: &ClusterName| fleet.clusters.get(name)?.kubeconfig_context.as_ref();
+        let declared = fleet
+            .clusters
+            .iter()
+            .map(|(name, cluster)| (name, &cluster.kubeconfig_context));
+        let left = departed
+            .iter()
+            .map(|(name, departed)| (name, &departed.kubeconfig_context));
+        let contexts: BTreeMap<_, _> = left.chain(declared).collect();
+        let context = |name: &ClusterName| contexts.get(name)?.as_ref();
         running.retain(|name, (standing, token)| {
             let stays = context(name) == Some(standing);
             if !stays {
@@ -62,14 +72,14 @@ impl Clusters {
             }
             stays
         });
-        for (name, cluster) in &fleet.clusters {
-            let Some(context) = &cluster.kubeconfig_context else {
+        for (name, context) in &contexts {
+            let Some(context) = context else {
                 continue;
             };
-            if !running.contains_key(name) {
+            if !running.contains_key(*name) {
                 let token = self.shutdown.child_token();
-                self.start(name.clone(), context.clone(), token.clone());
-                running.insert(name.clone(), (context.clone(), token));
+                self.start((*name).clone(), context.clone(), token.clone());
+                running.insert((*name).clone(), (context.clone(), token));
             }
         }
     }

@@ -8,6 +8,7 @@
 mod blocking;
 mod clock;
 mod clusters;
+mod departing;
 mod direct;
 mod dispatch;
 pub mod engine;
@@ -31,6 +32,7 @@ pub mod serve;
 mod session;
 pub mod source;
 
+pub use departing::{departed, findings as departed_findings};
 pub use guarding::Rules;
 pub use objects::HubCluster;
 pub use options::{HubError, HubOptions, OnRewrite};

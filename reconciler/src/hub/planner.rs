@@ -12,6 +12,7 @@ use render::plan::{Memo, Reports, Snapshot, plan};
 use render::tree::SourceEntry;
 use render::{Digest, Finding, Fleet, Plan, Previous, Published, Revision, SourceTree};
 
+use super::departing::{self, departed};
 use super::engine::Planned;
 use super::guarding::{KnownBudgets, Rules};
 use super::keeper::Keeper;
@@ -84,6 +85,8 @@ impl Planner {
             allowed: &rules.allowed,
             holdings: &holdings,
         };
+        let departed = departed(&self.source, &fleet, &previous, accepted)?;
+        let found = found.into_iter().chain(departing::findings(&departed)).collect();
         let snapshot = Snapshot {
             chart_previews: previews,
             ..snapshot(&fleet, previous, now)
@@ -97,6 +100,7 @@ impl Planner {
             base,
             gate,
             commits,
+            departed,
         })
     }
 
@@ -297,6 +301,7 @@ mod tests {
             source: source.clone(),
             sequence: None,
             rendered: None,
+            departed: Default::default(),
             render_version: RENDER_VERSION,
         });
         Arc::new(Published {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use render::published::Departure;
 use render::{ClusterName, Fleet};
 use tokio::sync::watch;
 use tunnel::{KeyLookup, PublicKey};
@@ -14,8 +15,9 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// Takes over what a revision says. A key that does not parse is none: load has told of it.
-    pub(super) fn replace(&self, fleet: &Fleet) {
+    /// Takes over what a revision says, and the keys of clusters whose file is gone and that are to be cleaned up. A key
+    /// that does not parse is none: load has told of it.
+    pub(super) fn replace(&self, fleet: &Fleet, departed: &BTreeMap<ClusterName, Departure>) {
         let keys_of = |cluster: &render::model::Cluster| {
             let keys = cluster
                 .public_keys
@@ -24,7 +26,11 @@ impl Registry {
                 .collect();
             (cluster.name.to_string(), keys)
         };
-        let keys = fleet.clusters.values().map(keys_of).collect();
+        let mut keys: BTreeMap<String, Vec<PublicKey>> = fleet.clusters.values().map(keys_of).collect();
+        for (name, departed) in departed {
+            let own = departed.public_keys.iter().filter_map(|text| text.parse().ok());
+            keys.entry(name.to_string()).or_insert_with(|| own.collect());
+        }
         self.keys.send_replace(Some(keys));
     }
 
@@ -95,8 +101,8 @@ mod tests {
     async fn nobody_is_judged_before_the_first_revision_is_known() {
         let registry = Registry::default();
         assert!(!is_over(registry.known()).await, "nothing is known yet");
-        registry.replace(&fleet(&[]));
-        registry.replace(&fleet(&[]));
+        registry.replace(&fleet(&[]), &BTreeMap::new());
+        registry.replace(&fleet(&[]), &BTreeMap::new());
         registry.known().await;
     }
 
@@ -104,14 +110,38 @@ mod tests {
     async fn a_key_is_revoked_when_its_file_names_it_no_more_or_is_gone() {
         let (registry, old, new) = (Registry::default(), key(), key());
         let oslo = ClusterName::parse("oslo").expect("a valid cluster");
-        registry.replace(&fleet(&[&old, &new]));
+        registry.replace(&fleet(&[&old, &new]), &BTreeMap::new());
         assert!(!is_over(registry.revoked(&oslo, &old)).await, "both keys count");
-        registry.replace(&fleet(&[&new]));
+        registry.replace(&fleet(&[&new]), &BTreeMap::new());
         assert!(is_over(registry.revoked(&oslo, &old)).await, "the old key is out");
         assert!(!is_over(registry.revoked(&oslo, &new)).await, "the new key stays");
         let mut empty = fleet(&[]);
         empty.clusters.clear();
-        registry.replace(&empty);
+        registry.replace(&empty, &BTreeMap::new());
         assert!(is_over(registry.revoked(&oslo, &new)).await, "the cluster is out");
+    }
+
+    #[tokio::test]
+    async fn a_cluster_whose_file_is_gone_may_prove_its_old_key_until_its_file_comes_back() {
+        let (registry, old, new) = (Registry::default(), key(), key());
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        let departure = Departure {
+            public_keys: vec![old.to_string()],
+            kubeconfig_context: None,
+            deletion_policy: render::model::DeletionPolicy::Delete,
+            source: "1".repeat(40).parse().expect("forty hex digits"),
+            since: 0,
+            units: Vec::new(),
+        };
+        let departed = BTreeMap::from([(oslo.clone(), departure)]);
+        let mut empty = fleet(&[]);
+        empty.clusters.clear();
+        registry.replace(&empty, &departed);
+        assert!(
+            !is_over(registry.revoked(&oslo, &old)).await,
+            "it is known, to be cleaned up"
+        );
+        registry.replace(&fleet(&[&new]), &departed);
+        assert!(is_over(registry.revoked(&oslo, &old)).await, "its file counts alone");
     }
 }

@@ -290,8 +290,9 @@ mod tests {
             lineage: revision(lineage),
             sequence,
             released: revision('c'),
-            list: list_digest(&units),
+            list: list_digest(&units, false),
             units,
+            orphan: false,
             lineage_grant: None,
         }
     }

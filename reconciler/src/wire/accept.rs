@@ -86,7 +86,7 @@ pub fn accept(
             own: own.clone(),
         });
     }
-    let found = list_digest(&envelope.units);
+    let found = list_digest(&envelope.units, envelope.orphan);
     if found != envelope.list {
         return Err(Refusal::Tampered {
             stated: envelope.list,
@@ -150,10 +150,28 @@ mod tests {
             lineage: revision('a'),
             sequence,
             released: revision('c'),
-            list: list_digest(&units),
+            list: list_digest(&units, false),
             units,
+            orphan: false,
             lineage_grant: None,
         }
+    }
+
+    #[test]
+    fn the_word_that_all_stays_is_part_of_what_is_believed_and_an_old_agent_refuses_it() {
+        let mut leaving = envelope(8, "x");
+        leaving.units.clear();
+        leaving.orphan = true;
+        leaving.list = list_digest(&leaving.units, true);
+        check(Some(&envelope(7, "x")), &leaving, Ok(Accepted::New));
+        assert!(leaving.held().orphan, "it is remembered over a restart");
+        // An agent that does not know the word reads the same envelope without it, as a list that lacks everything.
+        let read_by_old = Envelope {
+            orphan: false,
+            ..leaving
+        };
+        let refusal = accept(&own(), None, &read_by_old, |_, _| false);
+        assert!(matches!(refusal, Err(Refusal::Tampered { .. })), "{refusal:?}");
     }
 
     /// What stands for a signature here.

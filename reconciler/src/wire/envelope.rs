@@ -29,6 +29,10 @@ pub struct Envelope {
     pub units: BTreeMap<UnitKey, EnvelopeUnit>,
     /// Digest over `units`, recomputed by the receiver.
     pub list: Digest,
+    /// The cluster leaves the fleet, and what it has and this list lacks stays there as nobody's. An agent that does not
+    /// know the word cannot make out the list's digest, refuses it, and keeps all.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub orphan: bool,
     /// Permission to change over from another lineage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage_grant: Option<LineageGrant>,
@@ -96,6 +100,13 @@ pub struct Held {
     pub released: Revision,
     /// Unit → what it said of it.
     pub units: BTreeMap<UnitKey, EnvelopeUnit>,
+    /// Whether what the list lacks stays.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub orphan: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// The hub's messages on a deliver stream.
@@ -151,10 +162,14 @@ pub struct ContentRequest {
     pub digests: Vec<Digest>,
 }
 
-/// The digest over a list of units.
-pub fn list_digest(units: &BTreeMap<UnitKey, EnvelopeUnit>) -> Digest {
-    let value = serde_json::to_value(units).expect("a map with text keys and plain fields is JSON");
-    Digest::of_value(&value)
+/// The digest over a list of units, and over whether what it lacks stays.
+pub fn list_digest(units: &BTreeMap<UnitKey, EnvelopeUnit>, orphan: bool) -> Digest {
+    let units = serde_json::to_value(units).expect("a map with text keys and plain fields is JSON");
+    if orphan {
+        Digest::of_value(&serde_json::json!({ "orphan": true, "units": units }))
+    } else {
+        Digest::of_value(&units)
+    }
 }
 
 impl Envelope {
@@ -169,6 +184,7 @@ impl Envelope {
             list: self.list,
             released: self.released.clone(),
             units: self.units.clone(),
+            orphan: self.orphan,
         }
     }
 }

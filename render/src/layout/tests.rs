@@ -29,6 +29,7 @@ fn a_decision_reads_back_from_its_files() {
             source: revision(),
             sequence: Some(3),
             rendered: Some(revision()),
+            departed: Default::default(),
             render_version: RENDER_VERSION,
         }),
         units: BTreeMap::from([(

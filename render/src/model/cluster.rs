@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::DriftMode;
+use crate::model::{DeletionPolicy, DriftMode};
 use crate::name::ClusterName;
 
 /// A registered cluster.
@@ -29,6 +29,8 @@ pub struct Cluster {
     pub kubeconfig_context: Option<String>,
     /// `spec.drift.mode`, where it is written: it counts before the Subscription's.
     pub drift: Option<DriftMode>,
+    /// `spec.deletionPolicy`: what becomes of its objects when its file is removed. Orphan where nothing is written.
+    pub deletion: DeletionPolicy,
     /// File and line of the declaration.
     pub file: Arc<str>,
     /// See `file`.

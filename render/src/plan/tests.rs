@@ -28,6 +28,7 @@ fn cluster(name: &str) -> (ClusterName, Cluster) {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        deletion: crate::model::DeletionPolicy::Orphan,
         file: "clusters.yaml".into(),
         line: 1,
     };

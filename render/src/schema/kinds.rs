@@ -177,6 +177,13 @@ fn managed_cluster() -> Value {
             ),
             ("taints", list("Taints, as on nodes.", taint)),
             (
+                "deletionPolicy",
+                choice(
+                    "What becomes of its objects when its file is removed; Orphan without it.",
+                    &["Delete", "Orphan"],
+                ),
+            ),
+            (
                 "drift",
                 object("Counts before what Subscriptions say.", &[], [("mode", drift_mode())]),
             ),

@@ -61,6 +61,7 @@ impl History {
                 source: revision.clone(),
                 sequence: Some(1),
                 rendered: None,
+                departed: Default::default(),
                 render_version: RENDER_VERSION,
             });
         }

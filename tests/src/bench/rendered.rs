@@ -91,6 +91,7 @@ impl History {
             source: self.corpus.tree().revision.clone(),
             sequence: None,
             rendered: None,
+            departed: Default::default(),
             render_version: RENDER_VERSION,
         };
         let rendered = self.commit(StateRef::Rendered, self.rendered, record.clone(), &contents)?;

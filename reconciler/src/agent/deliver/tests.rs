@@ -37,8 +37,9 @@ fn envelope(sequence: u64, content: &Description) -> Envelope {
         lineage: revision.clone(),
         sequence,
         released: revision,
-        list: list_digest(&units),
+        list: list_digest(&units, false),
         units,
+        orphan: false,
         lineage_grant: None,
     }
 }

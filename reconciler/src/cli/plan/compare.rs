@@ -16,7 +16,7 @@ use super::PlanArguments;
 use super::summary::Summary;
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
-use crate::hub::{Rules, load_revision, plan_fleet, plan_guarded};
+use crate::hub::{Rules, departed, departed_findings, load_revision, plan_fleet, plan_guarded};
 
 /// A plan as it is shown.
 #[derive(Serialize)]
@@ -170,6 +170,8 @@ fn guarded(
     let unreadable = || format!("failed to read {revision}");
     let (fleet, found) = load_revision(source, revision, &mut LoadMemo::default()).with_context(unreadable)?;
     let (fleet, previous) = (Arc::new(fleet), Arc::new(previous));
+    let departed = departed(source, &fleet, &previous, None).with_context(unreadable)?;
+    let found = found.into_iter().chain(departed_findings(&departed)).collect();
     let rules = Rules::read(source, &fleet, before.revision.as_ref(), None).with_context(unreadable)?;
     let holdings = |digest: &Digest| {
         before

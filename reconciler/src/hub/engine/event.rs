@@ -6,6 +6,7 @@ use std::sync::Arc;
 use render::chart::Capabilities;
 use render::describe::Description;
 use render::model::Approval;
+use render::published::Departure;
 use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision};
 
 use super::state::{Proposed, StateCommit};
@@ -217,6 +218,8 @@ pub struct Planned {
     pub gate: Approval,
     /// Where a person has to: the commits since the last decision, for those who review it.
     pub commits: Vec<SourceCommit>,
+    /// Clusters whose file is gone.
+    pub departed: BTreeMap<ClusterName, Departure>,
 }
 
 /// Something to do. Safe to do twice.

@@ -74,8 +74,13 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
                 // What had to be put back is over once something newer stands there.
                 state.restored = None;
             }
+            let departed = state.departures();
             state.released = Some(commit);
             let mut effects = next(state, now);
+            if state.departures() != departed {
+                // Who may connect to be cleaned up is said there.
+                effects.push(Effect::Register);
+            }
             effects.extend(dispatch_all(state));
             return effects;
         }
@@ -200,7 +205,10 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
 fn decision(state: &mut State, planned: Planned) -> Write {
     state.deciding = true;
     let revision = planned.fleet.revision.clone();
-    let record = record(&revision);
+    let record = ReleaseRecord {
+        departed: planned.departed,
+        ..record(&revision)
+    };
     let (units, contents, commits) = (planned.plan.units, planned.plan.contents, planned.commits);
     match (planned.gate, planned.base) {
         (Approval::None, parent) => {
@@ -250,6 +258,7 @@ fn record(source: &Revision) -> ReleaseRecord {
         source: source.clone(),
         sequence: None,
         rendered: None,
+        departed: Default::default(),
         render_version: RENDER_VERSION,
     }
 }
@@ -443,7 +452,7 @@ fn dispatch_all(state: &State) -> Vec<Effect> {
     state
         .clusters
         .keys()
-        .filter(|cluster| state.is_registered(cluster))
+        .filter(|cluster| state.is_known(cluster))
         .cloned()
         .map(Effect::Dispatch)
         .collect()

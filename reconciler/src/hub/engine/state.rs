@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use render::chart::Capabilities;
 use render::describe::is_chart;
+use render::model::DeletionPolicy;
+use render::published::Departure;
 use render::release::{Observed, Outcome, Seen};
 use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
 
@@ -194,6 +196,34 @@ impl State {
             .is_some_and(|fleet| fleet.clusters.contains_key(cluster))
     }
 
+    /// Clusters whose file is gone, as `released` has them; one whose file came back is none.
+    pub fn departures(&self) -> BTreeMap<ClusterName, Departure> {
+        let record = self
+            .released
+            .as_ref()
+            .and_then(|released| released.published.record.as_ref());
+        let departed = record.map(|record| record.departed.clone()).unwrap_or_default();
+        let is_gone = |(name, _): &(ClusterName, Departure)| !self.is_registered(name);
+        // Before the fleet is known, nobody can say whose file came back.
+        departed
+            .into_iter()
+            .filter(|_| self.fleet.is_some())
+            .filter(is_gone)
+            .collect()
+    }
+
+    /// What is known of a cluster whose file is gone.
+    pub fn departure(&self, cluster: &ClusterName) -> Option<&Departure> {
+        let record = self.released.as_ref()?.published.record.as_ref()?;
+        let departed = record.departed.get(cluster)?;
+        (self.fleet.is_some() && !self.is_registered(cluster)).then_some(departed)
+    }
+
+    /// Whether a cluster is registered, or was and is to be cleaned up.
+    pub(super) fn is_known(&self, cluster: &ClusterName) -> bool {
+        self.is_registered(cluster) || self.departure(cluster).is_some()
+    }
+
     /// Whether no plan and no write is under way, so that whatever is due on what is known was done.
     pub fn is_at_rest(&self) -> bool {
         self.has_looked() && !self.writing && self.planning.is_none()
@@ -222,7 +252,7 @@ impl State {
         let released = self
             .released
             .as_ref()
-            .filter(|_| self.recovery.is_none() && self.is_registered(cluster))?;
+            .filter(|_| self.recovery.is_none() && self.is_known(cluster))?;
         let sequence = self.released_sequence()?;
         let units: BTreeMap<_, _> = released
             .published
@@ -241,14 +271,21 @@ impl State {
                 Some((key.clone(), unit))
             })
             .collect();
+        let departed = self.departure(cluster);
+        if departed.is_some() && !units.is_empty() {
+            // A Suspension holds something there: it stays, and whoever has the old key is told nothing of it.
+            return None;
+        }
+        let orphan = departed.is_some_and(|departed| departed.deletion_policy == DeletionPolicy::Orphan);
         Some(Envelope {
             version: Envelope::VERSION,
             cluster: cluster.clone(),
             lineage: released.lineage.clone(),
             sequence,
             released: released.commit.clone(),
-            list: list_digest(&units),
+            list: list_digest(&units, orphan),
             units,
+            orphan,
             lineage_grant: None,
         })
     }
@@ -394,7 +431,7 @@ impl State {
     }
 
     pub(super) fn connected(&mut self, cluster: ClusterName, epoch: u64) -> Vec<Effect> {
-        if !self.is_registered(&cluster) {
+        if !self.is_known(&cluster) {
             return vec![Effect::Disconnect(cluster)];
         }
         let known = self.clusters.entry(cluster.clone()).or_default();

@@ -31,6 +31,7 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
             sync_mode: SyncMode::Dual,
             public_keys: Vec::new(),
             kubeconfig_context: None,
+            deletion: render::model::DeletionPolicy::Orphan,
             file: "clusters.yaml".into(),
             line: 1,
         };
@@ -191,6 +192,7 @@ impl World {
                     ..Plan::default()
                 };
                 Some(Event::Planned(Box::new(Planned {
+                    departed: Default::default(),
                     fleet,
                     plan,
                     findings: Vec::new(),
@@ -299,6 +301,7 @@ impl World {
                 .expect("it is released"),
             list: Digest::of_bytes(b"list"),
             released: commit.commit.clone(),
+            orphan: false,
             units: BTreeMap::new(),
         });
         let report = Report {

@@ -61,6 +61,15 @@ impl Observation<'_> {
         }
     }
 
+    /// How many objects a cluster still has that its delivery lacks, where it said so after it was told.
+    pub(in crate::hub) fn objects_left(&self, cluster: &ClusterName) -> Option<usize> {
+        let report = self.report(cluster).filter(|_| self.is_connected(cluster))?;
+        let held = report.held.as_ref()?;
+        let told = self.state.envelope(cluster)?;
+        let taken = held.list == told.list && held.lineage == told.lineage;
+        taken.then(|| report.units.values().map(|unit| unit.counts.objects).sum())
+    }
+
     /// How a cluster fares.
     pub fn cluster(&self, cluster: &ClusterName) -> ClusterView {
         let (session, report) = (self.session(cluster), self.report(cluster));

@@ -105,6 +105,7 @@ impl World {
             ..Plan::default()
         };
         let planned = Planned {
+            departed: Default::default(),
             fleet: fleet(digit, clusters),
             plan,
             findings,
@@ -308,6 +309,7 @@ fn registered(name: &str) -> Cluster {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        deletion: render::model::DeletionPolicy::Orphan,
         file: format!("clusters/{name}.yaml").into(),
         line: 1,
     }

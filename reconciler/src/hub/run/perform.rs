@@ -28,8 +28,9 @@ impl Hub {
             Effect::Register => {
                 let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
                 if let Some(fleet) = &state.fleet {
-                    self.registry.replace(fleet);
-                    self.clusters.replace(fleet);
+                    let departed = state.departures();
+                    self.registry.replace(fleet, &departed);
+                    self.clusters.replace(fleet, &departed);
                 }
             }
         }

@@ -36,13 +36,21 @@ pub(super) fn read(spec: &mut Fields<'_>, unit: Option<&UnitKey>) -> (ApplyPolic
         policy.ignore = rules.into_iter().filter_map(ignore_rule).collect();
         drift.finish();
     }
-    let words = [("Delete", DeletionPolicy::Delete), ("Orphan", DeletionPolicy::Orphan)];
-    policy.deletion = spec.choice("deletionPolicy", &words).unwrap_or_default();
+    policy.deletion = deletion_policy(spec).unwrap_or_default();
     if let Some(mut decryption) = spec.object("decryption") {
         policy.decryption_secret = decryption.required_text("secret").map(str::to_owned);
         decryption.finish();
     }
     (policy, mode)
+}
+
+/// `deletionPolicy`, of a Subscription and of a cluster.
+pub(super) fn deletion_policy(spec: &mut Fields<'_>) -> Option<DeletionPolicy> {
+    if !spec.judge().ours {
+        return None;
+    }
+    let words = [("Delete", DeletionPolicy::Delete), ("Orphan", DeletionPolicy::Orphan)];
+    spec.choice("deletionPolicy", &words)
 }
 
 /// `drift.mode` alone, as a cluster has it.

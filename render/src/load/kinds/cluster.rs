@@ -6,7 +6,9 @@ use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, apply, labels};
-use crate::model::{Cluster, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, SyncMode, Taint, TaintEffect};
+use crate::model::{
+    Cluster, DeletionPolicy, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, SyncMode, Taint, TaintEffect,
+};
 use crate::name::ClusterName;
 
 pub(super) const EFFECTS: &[(&str, TaintEffect)] = &[
@@ -50,6 +52,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
         public_keys: spec.public_keys,
         kubeconfig_context: spec.kubeconfig_context,
         drift: spec.drift,
+        deletion: spec.deletion.unwrap_or(DeletionPolicy::Orphan),
         file: place.file.clone(),
         line: place.line,
     };
@@ -80,6 +83,7 @@ struct Spec {
     public_keys: Vec<String>,
     kubeconfig_context: Option<String>,
     drift: Option<DriftMode>,
+    deletion: Option<DeletionPolicy>,
 }
 
 fn read_spec(mut fields: Fields<'_>) -> Spec {
@@ -99,6 +103,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
     let sync_mode = sync_mode(&mut fields, kubeconfig_context.is_some());
     let public_keys = public_keys(&mut fields);
     let drift = apply::drift_mode(&mut fields);
+    let deletion = apply::deletion_policy(&mut fields);
     let taints = fields.objects("taints").unwrap_or_default();
     let taints = taints.into_iter().filter_map(taint).collect();
     fields.finish();
@@ -109,6 +114,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
         public_keys,
         kubeconfig_context,
         drift,
+        deletion,
     }
 }
 

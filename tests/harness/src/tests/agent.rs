@@ -60,7 +60,8 @@ impl Applier {
             held: Held {
                 lineage: revision("a"),
                 sequence: self.sequence,
-                list: list_digest(&held),
+                list: list_digest(&held, false),
+                orphan: false,
                 released: revision("b"),
                 units: held,
             },

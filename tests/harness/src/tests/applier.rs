@@ -145,7 +145,8 @@ pub(super) fn delivery(sequence: u64, units: &Units) -> (Envelope, Vec<Arc<Descr
         lineage: revision('a'),
         sequence,
         released: revision('b'),
-        list: list_digest(&units),
+        list: list_digest(&units, false),
+        orphan: false,
         units,
         lineage_grant: None,
     };

@@ -51,7 +51,8 @@ impl Delivery {
         let held = Held {
             lineage: revision("a")?,
             sequence,
-            list: list_digest(&units),
+            list: list_digest(&units, false),
+            orphan: false,
             released: revision("b")?,
             units,
         };

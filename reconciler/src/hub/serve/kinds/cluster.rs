@@ -2,20 +2,69 @@
 
 use std::collections::BTreeSet;
 
+use render::ClusterName;
 use render::model::Cluster;
+use render::published::Departure;
 use serde_json::{Map, Value, json};
 
 use super::super::object::Object;
 use super::{of, or_dash, ready_cells};
-use crate::hub::observe::{ClusterView, Observation};
+use crate::hub::observe::{ClusterView, Condition, Observation};
 
 pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
     let declared = observation.state.fleet.as_ref().map(|fleet| fleet.clusters.values());
+    let declared = declared.into_iter().flatten();
+    let departures = observation.state.departures();
+    let departed = departures
+        .iter()
+        .map(|(name, departure)| leaving(observation, name, departure));
     declared
-        .into_iter()
-        .flatten()
         .map(|cluster| object(observation, cluster))
+        .chain(departed)
         .collect()
+}
+
+/// A cluster whose file is gone, until it is cleaned up or forgotten.
+fn leaving(observation: &Observation<'_>, name: &ClusterName, departure: &Departure) -> Object {
+    let session = observation.session(name);
+    let left = observation.objects_left(name);
+    let there = match left {
+        Some(0) => "nothing of it is left there".to_owned(),
+        Some(count) => format!("{count} objects are left there"),
+        None => format!("what it has of {} units {}", departure.units.len(), departure.outcome()),
+    };
+    let since = render::time::rfc3339(departure.since);
+    let message = format!("registered no more since {since}: {there}");
+    let condition = Condition::unknown("Ready", "Leaving", message.clone());
+    Object {
+        namespace: name.to_string(),
+        name: name.to_string(),
+        labels: Default::default(),
+        made_by: BTreeSet::new(),
+        created: None,
+        declared_in: String::new(),
+        spec: json!({ "deletionPolicy": departure.deletion_policy, "publicKeys": departure.public_keys }),
+        status: [
+            ("session".to_owned(), json!(session)),
+            (
+                "units".to_owned(),
+                json!({ "total": departure.units.len(), "ready": 0 }),
+            ),
+        ]
+        .into_iter()
+        .collect(),
+        cells: vec![
+            json!("Leaving"),
+            json!(session),
+            or_dash(None),
+            json!(0),
+            of(0, departure.units.len()),
+            json!("-"),
+            or_dash(None),
+            json!(message),
+        ],
+        conditions: vec![condition],
+    }
 }
 
 fn object(observation: &Observation<'_>, cluster: &Cluster) -> Object {

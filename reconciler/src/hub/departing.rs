@@ -1,0 +1,217 @@
+//! Clusters whose file is gone while they have something: what the decision says of them, read from Git.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use render::load::{LoadMemo, is_readable, load_with};
+use render::model::Cluster;
+use render::published::Departure;
+use render::tree::SourceEntry;
+use render::{ClusterName, Finding, Fleet, Previous, Published, Revision, UnitKey};
+
+use super::source::{Source, SourceError};
+
+/// What a file that declares a cluster has in it.
+const KIND: &[u8] = b"ManagedCluster";
+
+/// The clusters that a decision on `fleet` says to be gone: those that were before and did not come back, and those
+/// that have something and are declared no more. `accepted` is the newest revision that was planned before, where that
+/// is known.
+pub fn departed(
+    source: &Source,
+    fleet: &Fleet,
+    previous: &Published,
+    accepted: Option<&Revision>,
+) -> Result<BTreeMap<ClusterName, Departure>, SourceError> {
+    let Some(record) = &previous.record else {
+        return Ok(BTreeMap::new());
+    };
+    let head = &fleet.revision;
+    let now = source.commit_seconds(head).unwrap_or_default();
+    let is_gone = |name: &ClusterName| !fleet.clusters.contains_key(name);
+    let is_young = |departed: &Departure| now.saturating_sub(departed.since) < Departure::SECONDS_MAX;
+    let known = record
+        .departed
+        .iter()
+        .filter(|(name, departed)| is_gone(name) && is_young(departed));
+    let mut departed: BTreeMap<ClusterName, Departure> =
+        known.map(|(name, departed)| (name.clone(), departed.clone())).collect();
+    let mut leaving: BTreeMap<&ClusterName, BTreeSet<&UnitKey>> = BTreeMap::new();
+    for (unit, placement) in &previous.units {
+        for name in placement.clusters.keys().filter(|name| is_gone(name)) {
+            if !departed.contains_key(name) {
+                leaving.entry(name).or_default().insert(unit);
+            }
+        }
+    }
+    // What its file said last: in the parent, or where history was pushed or merged otherwise, in what was decided on.
+    let parent = source.first_parent(head)?;
+    let revisions = parent.iter().chain(accepted).chain([&record.source]);
+    for revision in revisions.filter(|revision| *revision != head) {
+        if leaving.is_empty() {
+            break;
+        }
+        let declared = clusters_at(source, revision)?;
+        leaving.retain(|name, units| {
+            let Some(cluster) = declared.get(*name) else {
+                return true;
+            };
+            let departure = Departure {
+                public_keys: cluster.public_keys.clone(),
+                kubeconfig_context: cluster.kubeconfig_context.clone(),
+                deletion_policy: cluster.deletion,
+                source: head.clone(),
+                since: now,
+                units: units.iter().map(|unit| (*unit).clone()).collect(),
+            };
+            departed.insert((*name).clone(), departure);
+            false
+        });
+    }
+    Ok(departed)
+}
+
+/// A Warning for each of them: what is left on a cluster that nobody sees is never left without a word.
+pub fn findings(departed: &BTreeMap<ClusterName, Departure>) -> Vec<Finding> {
+    let finding = |(name, departed): (&ClusterName, &Departure)| {
+        let units = match departed.units.as_slice() {
+            [one] => format!("its unit {one}"),
+            units => format!("its {} units", units.len()),
+        };
+        let message = format!(
+            "cluster {name} is registered no more: what it has of {units} {}",
+            departed.outcome()
+        );
+        Finding::warning("ClusterLeft", message)
+            .hint("to keep the cluster, put its file back; spec.deletionPolicy says what becomes of its objects before the file is removed")
+            .cluster(name)
+    };
+    departed.iter().map(finding).collect()
+}
+
+/// The clusters that a revision declares. Only files that can hold one are read.
+fn clusters_at(source: &Source, revision: &Revision) -> Result<BTreeMap<ClusterName, Cluster>, SourceError> {
+    let mut tree = source.tree(revision)?;
+    tree.files.retain(|_, entry| match entry {
+        SourceEntry::File(file) => file.bytes.windows(KIND.len()).any(|window| window == KIND),
+        _ => false,
+    });
+    let memo = &mut LoadMemo::default();
+    let (fleet, _) = load_with(&tree, &Previous::default(), memo);
+    if fleet.unreadable.is_empty() {
+        return Ok(fleet.clusters);
+    }
+    let previous = source.previous(&tree, &fleet.unreadable, &is_readable)?;
+    Ok(load_with(&tree, &previous, memo).0.clusters)
+}
+
+#[cfg(test)]
+mod tests {
+    use render::model::DeletionPolicy;
+    use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
+
+    use super::*;
+    use crate::hub::planner::{load_revision, plan_fleet};
+    use crate::hub::repository::fixture::Fixture;
+
+    const KEY: &str = "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+    fn cluster(policy: &str) -> String {
+        format!(
+            "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: ManagedCluster\nmetadata: {{name: oslo}}\nspec: {{publicKeys: ['{KEY}']{policy}}}\n"
+        )
+    }
+
+    fn commit(fixture: &Fixture, message: &str) -> Revision {
+        Revision::parse(fixture.commit(message)).expect("git prints a commit")
+    }
+
+    /// A repository with cluster oslo, which has unit t/a.
+    fn began(fixture: &Fixture) -> Revision {
+        fixture.write("clusters/oslo.yaml", cluster(""));
+        fixture.write(
+            "subscriptions/a.yaml",
+            "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Subscription\nmetadata: {namespace: t, name: a}\n\
+             spec: {subscribers: [{clusterAffinity: {}}], feeds: [{path: feeds/**}]}\n",
+        );
+        fixture.write(
+            "feeds/a.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: t}\n",
+        );
+        commit(fixture, "begin")
+    }
+
+    fn published(source: &Source, at: &Revision, departed: BTreeMap<ClusterName, Departure>) -> Published {
+        let (fleet, found) = load_revision(source, at, &mut LoadMemo::default()).expect("it is readable");
+        let fleet = std::sync::Arc::new(fleet);
+        let memo = &mut render::Memo::default();
+        let (plan, _) = plan_fleet(&fleet, found, Default::default(), 0, memo);
+        let record = ReleaseRecord {
+            cause: Cause::SourceCommit,
+            source: at.clone(),
+            sequence: None,
+            rendered: None,
+            departed,
+            render_version: RENDER_VERSION,
+        };
+        Published {
+            record: Some(record),
+            units: plan.units,
+        }
+    }
+
+    fn gone(source: &Source, at: &Revision, previous: &Published) -> BTreeMap<ClusterName, Departure> {
+        let (fleet, _) = load_revision(source, at, &mut LoadMemo::default()).expect("it is readable");
+        departed(source, &fleet, previous, None).expect("it is readable")
+    }
+
+    #[test]
+    fn a_cluster_whose_file_goes_is_remembered_with_what_the_file_said_last() {
+        let fixture = Fixture::new();
+        let began = began(&fixture);
+        // The word is a commit of its own, and nothing was decided by it.
+        fixture.write("clusters/oslo.yaml", cluster(", deletionPolicy: Delete"));
+        commit(&fixture, "say so");
+        fixture.git(&["rm", "--quiet", "clusters/oslo.yaml"]);
+        let removed = commit(&fixture, "remove");
+        let source = Source::open(fixture.path(), "main").expect("it opens");
+        let before = published(&source, &began, BTreeMap::new());
+        let found = gone(&source, &removed, &before);
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        let departure = &found[&oslo];
+        assert_eq!(departure.deletion_policy, DeletionPolicy::Delete);
+        assert_eq!(departure.public_keys, [KEY]);
+        assert_eq!(departure.units, ["t/a".parse().expect("a valid unit")]);
+        assert_eq!(departure.source, removed);
+        let told = &findings(&found)[0];
+        assert_eq!(
+            told.message,
+            "cluster oslo is registered no more: what it has of its unit t/a is removed when it comes back"
+        );
+        // It stays known while other things are decided, until its file comes back.
+        fixture.write("note", "x");
+        let later = commit(&fixture, "later");
+        let nothing = published(&source, &removed, found.clone());
+        assert_eq!(gone(&source, &later, &nothing), found);
+        fixture.write("clusters/oslo.yaml", cluster(""));
+        let back = commit(&fixture, "back");
+        assert_eq!(gone(&source, &back, &nothing), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_cluster_that_had_nothing_or_is_away_for_too_long_is_forgotten() {
+        let fixture = Fixture::new();
+        let began = began(&fixture);
+        fixture.git(&["rm", "--quiet", "clusters/oslo.yaml"]);
+        let removed = commit(&fixture, "remove");
+        let source = Source::open(fixture.path(), "main").expect("it opens");
+        let mut before = published(&source, &began, BTreeMap::new());
+        let mut found = gone(&source, &removed, &before);
+        before.units.clear();
+        assert_eq!(gone(&source, &removed, &before), BTreeMap::new());
+        found
+            .values_mut()
+            .for_each(|departed| departed.since -= Departure::SECONDS_MAX);
+        let old = published(&source, &removed, found);
+        assert_eq!(gone(&source, &removed, &old), BTreeMap::new());
+    }
+}
