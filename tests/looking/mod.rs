@@ -3,6 +3,7 @@
 //! In: the `flotilla` binary beside a hub whose one cluster is never reached. Out: what it prints where, and
 //! with which exit code. What a push does to clusters is deliberately not here; `journeys` has it.
 
+mod drift;
 mod explain;
 mod get;
 mod pipes;

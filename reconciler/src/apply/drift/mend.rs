@@ -14,6 +14,7 @@ use super::compare::{Basis, Live, drift};
 use super::ignore::is_ignored;
 use super::touch::Touch;
 use crate::apply::Desired;
+use crate::apply::ownership::{REPLICAS, pointer};
 use crate::apply::pass::{Brought, Flight, PassEnd};
 use crate::apply::session::{Interrupt, Outcome, Session, SessionError};
 use crate::apply::status::ApplyReport;
@@ -48,7 +49,7 @@ impl Session {
         let slots = self.units.values().flat_map(|unit| &unit.slots);
         let mut open = slots.filter(|slot| {
             let is_due = slot.place.as_ref().is_some_and(|place| due.contains(&place.key));
-            is_due && slot.outcome.state != ObjectState::Applied
+            is_due && !matches!(slot.outcome.state, ObjectState::Applied | ObjectState::Suspended)
         });
         Ok(if open.next().is_none() {
             PassEnd::Settled
@@ -155,6 +156,7 @@ impl Session {
                         .iter()
                         .filter(|rule| rule.concerns(&place.key))
                         .collect(),
+                    is_scaled: self.scaled.contains(&slot.identity.key),
                 };
                 claims.insert(place.key.clone(), claim);
             }
@@ -165,15 +167,28 @@ impl Session {
     /// Says what was put right, each object once.
     pub(in crate::apply) fn told_corrections(&mut self) {
         let now = self.drift.now();
+        let sent = self.sent_again();
         let known = &self.known;
         let drift = &mut self.drift;
         let resting = &drift.resting;
         let is_fresh = |key: &ObjectKey| known.get(key).is_some_and(|known| known.fresh);
         let is_right = |key: &ObjectKey| is_fresh(key) && !resting.contains_key(key);
         let right: Vec<_> = drift.mending.extract_if(.., |key, _| is_right(key)).collect();
-        for (object, fields) in right {
-            drift.fights.corrected(&object, now);
+        for (object, mut fields) in right {
             drift.found.remove(&object);
+            let corrected = match sent.get(&object) {
+                // Whoever changed it has changed it back, or its unit is not ours to keep any more.
+                None => false,
+                Some(Resent::Whole) => true,
+                Some(Resent::Without(refused)) => {
+                    fields.retain(|field| !refused.contains(&field.path));
+                    !fields.is_empty()
+                }
+            };
+            if !corrected {
+                continue;
+            }
+            drift.fights.corrected(&object, now);
             let manager = fields.first().map_or("", |field| field.manager.as_str());
             let paths: Vec<_> = fields
                 .iter()
@@ -183,6 +198,38 @@ impl Session {
             info!(%object, manager, fields = paths.join(" "), "Corrected drift.");
         }
     }
+
+    /// What was being put right and was sent in this pass.
+    fn sent_again(&self) -> BTreeMap<ObjectKey, Resent> {
+        let mut sent = BTreeMap::new();
+        for (unit_key, unit) in self.units.iter().filter(|_| !self.drift.mending.is_empty()) {
+            for slot in unit.slots.iter().filter(|slot| slot.tried && !slot.yielded) {
+                let Some(place) = &slot.place else { continue };
+                if !self.drift.mending.contains_key(&place.key) {
+                    continue;
+                }
+                let how = match slot.outcome.state {
+                    ObjectState::Applied => Resent::Whole,
+                    ObjectState::Conflict => {
+                        let manifest = slot.manifest(unit_key, unit).unwrap_or_default();
+                        let pointers = slot.refused.iter().filter_map(|words| pointer(words, &manifest));
+                        Resent::Without(pointers.collect())
+                    }
+                    _ => continue,
+                };
+                sent.insert(place.key.clone(), how);
+            }
+        }
+        sent
+    }
+}
+
+/// How an object was sent that others had changed.
+enum Resent {
+    /// As it should be.
+    Whole,
+    /// Without the fields at these JSON pointers, which stay as others have them.
+    Without(BTreeSet<String>),
 }
 
 /// What a unit says of an object.
@@ -193,6 +240,8 @@ pub(super) struct Claim<'a> {
     basis: Basis,
     /// The rules about it.
     rules: Vec<&'a IgnoreRule>,
+    /// Whether an autoscaler sets its replicas.
+    is_scaled: bool,
 }
 
 impl Claim<'_> {
@@ -202,7 +251,7 @@ impl Claim<'_> {
             return Vec::new();
         };
         let mut fields = drift(manifest, live, managed, self.basis);
-        fields.retain(|field| !is_ignored(field, &self.rules));
+        fields.retain(|field| !is_ignored(field, &self.rules) && !(self.is_scaled && field.path == REPLICAS));
         fields
     }
 

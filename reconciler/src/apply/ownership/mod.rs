@@ -20,6 +20,6 @@ pub(super) use decide::{Claim, Last, Ruling, Why, refused_before};
 pub(super) use fields::Owners;
 pub(super) use immutable::{Immutable, differing, immutable, objection, orphans};
 pub(super) use migrate::migrated;
-pub(super) use path::{Path, locate};
+pub(super) use path::{Path, locate, pointer};
 pub(super) use scale::{REPLICAS, scaled_by};
 pub(super) use shape::{leave_out, left_by_rules};

@@ -61,6 +61,22 @@ fn find(words: &str, value: &Value, path: &mut Path) -> bool {
     found
 }
 
+/// As [`locate`], as a JSON pointer.
+pub(in crate::apply) fn pointer(words: &str, object: &Value) -> Option<String> {
+    let mut value = object;
+    let mut pointer = String::new();
+    for step in locate(words, object)? {
+        let token = match (&step, value) {
+            (Step::Field(name), _) => name.replace('~', "~0").replace('/', "~1"),
+            (_, Value::Array(items)) => index_of(items, &step)?.to_string(),
+            _ => return None,
+        };
+        value = child(value, &step)?;
+        pointer = format!("{pointer}/{token}");
+    }
+    Some(pointer)
+}
+
 /// The step of `[name="web",port=80]`, `[="a"]` or `[3]`, and what follows.
 fn item(words: &str) -> Option<(Step, &str)> {
     let words = words.strip_prefix('[')?;

@@ -210,6 +210,7 @@ impl Session {
                 unit.adopted.insert(key.clone());
             }
             if let Some(slot) = unit.slots.get_mut(job.slot) {
+                slot.tried = true;
                 slot.outcome = outcome;
                 slot.before = None;
                 slot.refused = refused;

@@ -19,6 +19,18 @@ pub(super) struct Drifted {
 }
 
 impl Drifted {
+    /// A unit on cluster `paris` with these differences.
+    #[cfg(test)]
+    pub(super) fn of(unit: &str, objects: Vec<ObjectDrift>) -> Self {
+        Self {
+            namespace: "shop".to_owned(),
+            unit: unit.to_owned(),
+            cluster: "paris".to_owned(),
+            count: objects.len(),
+            objects,
+        }
+    }
+
     /// Reads a placement; `None` for one without differences.
     pub(super) fn read(placement: &Value) -> Option<Self> {
         let text = |pointer: &str| {

@@ -172,7 +172,7 @@ async fn nothing(
         }
     }
     if let Some(cluster) = cluster
-        && !there(format!("{GROUP}/managedclusters/{}", encoded(cluster))).await?
+        && namespace_of(server, cluster).await?.is_none()
     {
         let cluster = output::visible(cluster);
         return Ok(Some(format!(
@@ -180,4 +180,15 @@ async fn nothing(
         )));
     }
     Ok(None)
+}
+
+/// The namespace in which a cluster's Localizations stand; `None` where no cluster has that name.
+async fn namespace_of(server: &ServerOptions, cluster: &str) -> Result<Option<String>, ClientError> {
+    let path = format!(
+        "{GROUP}/managedclusters?fieldSelector=metadata.name%3D{}",
+        encoded(cluster)
+    );
+    let list = server.value(&path, JSON).await?;
+    let namespace = list.pointer("/items/0/metadata/namespace").and_then(Value::as_str);
+    Ok(namespace.map(str::to_owned))
 }
