@@ -251,7 +251,7 @@ impl Claim<'_> {
             return Vec::new();
         };
         let mut fields = drift(manifest, live, managed, self.basis);
-        fields.retain(|field| !is_ignored(field, &self.rules) && !(self.is_scaled && field.path == REPLICAS));
+        fields.retain(|field| !(is_ignored(field, &self.rules) || self.is_scaled && field.path == REPLICAS));
         fields
     }
 
