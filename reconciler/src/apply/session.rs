@@ -260,8 +260,25 @@ impl Session {
         self.known.values_mut().for_each(|known| known.fresh = false);
     }
 
+    /// Whatever was left as others made it is not as it should be any more, once the mode of its unit is another one.
+    fn doubt_other_modes(&mut self, desired: &Desired) {
+        for (key, unit) in &self.units {
+            if desired.units.get(key).is_none_or(|next| next.drift == unit.drift) {
+                continue;
+            }
+            for object in unit.keys() {
+                self.inventory.note_version(object, None);
+                if let Some(known) = self.known.get_mut(object) {
+                    known.fresh = false;
+                    known.fields = None;
+                }
+            }
+        }
+    }
+
     /// Takes over what should be; units that did not change keep what is known of them.
     pub(super) fn adopt(&mut self, desired: &Desired) {
+        self.doubt_other_modes(desired);
         let mut before = std::mem::take(&mut self.units);
         let mut fresh = Vec::new();
         for (key, unit) in &desired.units {

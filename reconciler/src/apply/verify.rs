@@ -94,7 +94,12 @@ impl Session {
         if !is_as_left(entry, fields, &seen) {
             return;
         }
-        self.inventory.note_version(&key, seen.resource_version);
+        let reports = self
+            .units
+            .get(&entry.unit)
+            .is_some_and(|unit| unit.drift == DriftMode::Report);
+        self.inventory
+            .note_version(&key, seen.resource_version.filter(|_| !reports));
         if seen.verdict.health != Health::Current {
             self.looks.add(&key);
         }

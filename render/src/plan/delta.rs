@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::digest::Digest;
+use crate::model::DriftMode;
 use crate::name::{ClusterName, ObjectKey, UnitKey, VariantName};
 use crate::published::UnitPlacement;
 
@@ -70,6 +71,9 @@ pub struct Share {
     /// Its replicas, where they are divided.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub replicas: BTreeMap<ObjectKey, u64>,
+    /// What is done there about fields that somebody else changed.
+    #[serde(skip_serializing_if = "DriftMode::is_default")]
+    pub drift: DriftMode,
 }
 
 /// The changes from one set of placements to another, sorted by unit. Reasons and revisions alone are no
@@ -100,6 +104,7 @@ fn cluster_deltas(from: Option<&UnitPlacement>, to: Option<&UnitPlacement>) -> V
             variant,
             digest,
             replicas: placement.replicas.clone(),
+            drift: placement.drift,
         })
     };
     let delta = |cluster: ClusterName| {

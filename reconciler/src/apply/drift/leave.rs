@@ -96,25 +96,6 @@ impl Session {
         self.drift.judged.retain(|unit, _| units.contains_key(unit));
     }
 
-    /// Before a pass compares: what was left in a unit that is not left any more is not as it should be.
-    pub(in crate::apply) fn take_back(&mut self) {
-        for (unit_key, unit) in &self.units {
-            if unit.drift != DriftMode::Correct || !self.drift.judged.contains_key(unit_key) {
-                continue;
-            }
-            let places = unit.slots.iter().filter_map(|slot| slot.place.as_ref());
-            for key in places
-                .map(|place| &place.key)
-                .filter(|key| self.drift.found.contains_key(*key))
-            {
-                if let Some(known) = self.known.get_mut(key) {
-                    known.fresh = false;
-                    known.fields = None;
-                }
-            }
-        }
-    }
-
     /// Adds to a unit's report what differs and is left.
     pub(in crate::apply) fn tell_drift(&self, unit: &Unit, report: &mut UnitReport) {
         if self.drift.found.is_empty() {

@@ -46,7 +46,6 @@ impl Session {
             self.discover().await?;
         }
         self.own();
-        self.take_back();
         self.triage();
         self.verify(&brought).await?;
         self.remember_orphans();

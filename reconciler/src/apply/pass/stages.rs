@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use render::UnitKey;
 use render::describe::Content;
+use render::model::DriftMode;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -216,15 +217,19 @@ impl Session {
                 slot.refused = refused;
             }
         }
+        let unit = self.units.get(&job.unit);
+        let reports = unit.is_some_and(|unit| unit.drift == DriftMode::Report);
+        let orphan = unit.is_some_and(|unit| unit.orphan);
         let entry = Entry {
             unit: job.unit.clone(),
             api_version: job.place.kind.resource.api_version.clone(),
             uid: seen.uid,
             applied: Some(digest),
-            resource_version: seen.resource_version,
+            // What others made of it is no version to go by once the mode is another one, also after a restart.
+            resource_version: seen.resource_version.filter(|_| !reports),
             lineage: brought.lineage().to_owned(),
             sequence: brought.sequence(),
-            orphan: self.units.get(&job.unit).is_some_and(|unit| unit.orphan),
+            orphan,
         };
         // An apply that changed nothing is no reason to write the inventory.
         match self.inventory.get(key) {

@@ -130,6 +130,34 @@ fn group_lines(group: &Group) -> Vec<Line> {
             .flat_map(|change| object_lines(&change.object, &change.change)),
     );
     lines.extend(replica_lines(group));
+    lines.extend(applying_lines(group));
+    lines
+}
+
+/// What changes about how the objects are applied and kept.
+fn applying_lines(group: &Group) -> Vec<Line> {
+    let (Some(from), Some(to)) = (&group.from, &group.to) else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    if from.drift != to.drift {
+        lines.push(Line {
+            sign: Sign::Changed,
+            depth: 1,
+            what: What::Field {
+                name: "drift.mode".to_owned(),
+                from: Some(format!("{:?}", from.drift)),
+                to: Some(format!("{:?}", to.drift)),
+            },
+        });
+    }
+    if from.digest != to.digest && group.objects.is_empty() {
+        lines.push(Line {
+            sign: Sign::Changed,
+            depth: 1,
+            what: What::Words("how its objects are applied and kept".to_owned()),
+        });
+    }
     lines
 }
 

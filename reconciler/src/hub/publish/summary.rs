@@ -249,6 +249,7 @@ mod tests {
             variant: VariantName::default_variant(),
             digest: Digest::of_bytes(content.as_bytes()),
             replicas: Default::default(),
+            drift: Default::default(),
         })
     }
 

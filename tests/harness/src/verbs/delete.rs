@@ -45,7 +45,8 @@ impl Ask<'_> {
 
     /// From the body, or from the query of older clients.
     fn delete_options(&self) -> Result<Value, Failure> {
-        if self.call.body.is_empty() {
+        // Typed clients of Go send them in Protobuf, and Helm's say nothing in them.
+        if self.call.body.is_empty() || self.call.content_type == "application/vnd.kubernetes.protobuf" {
             return Ok(json!({}));
         }
         serde_json::from_slice(&self.call.body).map_err(|error| Failure::bad_request(error.to_string()))
