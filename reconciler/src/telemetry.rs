@@ -1,6 +1,10 @@
 //! What a process tells of itself: the subscriber that writes its log to stderr, and its name.
 
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -43,12 +47,19 @@ pub fn start(filter: &str, format: LogFormat) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
+    let discreet = filter_fn(is_discreet);
     let started = match format {
-        LogFormat::Text => builder.with_target(false).try_init(),
-        LogFormat::Json => builder.json().try_init(),
+        LogFormat::Text => builder.with_target(false).finish().with(discreet).try_init(),
+        LogFormat::Json => builder.json().finish().with(discreet).try_init(),
     };
     // A process that has a subscriber already (a test) keeps it.
     drop(started);
+}
+
+/// Whether a line may be written, whatever the filter asks for: below `info`, libraries print the very bytes that they
+/// send, and so the values of Secrets.
+fn is_discreet(line: &Metadata<'_>) -> bool {
+    *line.level() <= Level::INFO || line.target().starts_with("flotilla")
 }
 
 /// Milliseconds since then, for the field `elapsed_ms`.

@@ -424,6 +424,7 @@ mod tests {
 
     fn suspension(unit: Option<&str>, clusters: Option<SuspendedClusters>, until: Option<i64>) -> Suspension {
         Suspension {
+            objects: Vec::new(),
             name: "held".to_owned(),
             unit: unit.map(|unit| unit.parse().expect("a valid unit")),
             clusters,

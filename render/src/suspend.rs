@@ -1,11 +1,13 @@
 //! Which Suspensions hold: a fleet, a unit, a cluster and a time go in, the one that counts comes out.
+//!
+//! A Suspension of single objects holds no unit: it travels in the unit's content, and the applier sees to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fleet::Fleet;
-use crate::model::{Cluster, Suspension};
-use crate::name::{ClusterName, UnitKey};
+use crate::model::{Cluster, ObjectName, SuspendedObject, Suspension};
+use crate::name::{ClusterName, ObjectKey, UnitKey};
 
 /// What holds units back on clusters, as a fleet says it.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +42,9 @@ impl<'a> Suspensions<'a> {
             return None;
         }
         let labels = self.clusters.get(cluster).map(|cluster| &cluster.labels);
-        let holds =
-            |suspension: &&Arc<Suspension>| suspension.is_in_force(now) && suspension.concerns(unit, cluster, labels);
+        let holds = |suspension: &&Arc<Suspension>| {
+            suspension.objects.is_empty() && suspension.is_in_force(now) && suspension.concerns(unit, cluster, labels)
+        };
         let length = |suspension: &&Arc<Suspension>| suspension.until.unwrap_or(i64::MAX);
         let declared: &'a [Arc<Suspension>] = self.declared;
         // The last of equals is the one that is kept, so the first is looked at last.
@@ -51,6 +54,55 @@ impl<'a> Suspensions<'a> {
             .filter(holds)
             .max_by_key(length)
             .map(|found| &**found)
+    }
+
+    /// The Suspension that keeps all of a cluster as it is; of several, the one that holds longest.
+    pub fn of_cluster(&self, cluster: &ClusterName, now: i64) -> Option<&'a Suspension> {
+        let labels = self.clusters.get(cluster).map(|cluster| &cluster.labels);
+        let declared: &'a [Arc<Suspension>] = self.declared;
+        let holds = |held: &&Arc<Suspension>| {
+            held.unit.is_none() && held.objects.is_empty() && held.is_in_force(now) && held.is_there(cluster, labels)
+        };
+        let length = |held: &&Arc<Suspension>| held.until.unwrap_or(i64::MAX);
+        declared
+            .iter()
+            .rev()
+            .filter(holds)
+            .max_by_key(length)
+            .map(|found| &**found)
+    }
+
+    /// The objects of a unit that are left as they are on some of these clusters, sorted. One that the unit does not
+    /// deliver is among them where the Suspension names the unit, so that it is not removed either.
+    pub fn objects(
+        &self,
+        unit: &UnitKey,
+        clusters: &[&ClusterName],
+        delivers: impl Fn(&ObjectKey) -> bool,
+    ) -> Vec<SuspendedObject> {
+        let mut found = Vec::new();
+        for suspension in self.declared {
+            let concerns = |cluster: &&&ClusterName| {
+                let labels = self.clusters.get(*cluster).map(|cluster| &cluster.labels);
+                suspension.concerns(unit, cluster, labels)
+            };
+            let there: Vec<ClusterName> = clusters.iter().filter(concerns).map(|name| (*name).clone()).collect();
+            if there.is_empty() {
+                continue;
+            }
+            let everywhere = there.len() == clusters.len();
+            let keys = suspension.objects.iter().map(ObjectName::key);
+            let meant = keys.filter(|key| suspension.unit.is_some() || delivers(key));
+            found.extend(meant.map(|object| SuspendedObject {
+                object,
+                clusters: if everywhere { Vec::new() } else { there.clone() },
+                until: suspension.until,
+                by: suspension.title(),
+            }));
+        }
+        found.sort();
+        found.dedup();
+        found
     }
 
     /// When the next Suspension ends that holds now; `None` where none ends by itself.

@@ -136,3 +136,43 @@ fn two_units_whose_names_join_alike_have_a_file_each() {
         "the right one is left"
     );
 }
+
+#[test]
+fn a_single_object_is_suspended_by_kind_and_name_and_resumed_without_a_trace() {
+    let work = Work::new();
+    let tree = work.git(&["rev-parse", "HEAD^{tree}"]);
+    let object = ["--object", "configmap/greeting", "-n", "shop"];
+    work.run(&[&["suspend"], &object[..], &["--reason", "audit"]].concat())
+        .expect_ok();
+    let expected = "apiVersion: fleet.flotilla.dev/v1alpha1
+kind: Suspension
+metadata:
+  name: object.configmap.shop.greeting
+spec:
+  objects:
+  - apiVersion: v1
+    kind: ConfigMap
+    name: greeting
+    namespace: shop
+  reason: audit
+";
+    assert_eq!(
+        work.git(&["show", "HEAD:policies/suspend-configmap-greeting.yaml"]) + "\n",
+        expected
+    );
+    let plan = work.run(&["plan", "-o", "json"]);
+    assert!(plan.stdout.contains("\"findings\": []"), "{plan:?}");
+    work.run(&[&["resume"], &object[..]].concat()).expect_ok();
+    assert_eq!(work.git(&["rev-parse", "HEAD^{tree}"]), tree, "nothing is left of it");
+    assert_eq!(
+        work.git(&["log", "--format=%s", "-2"]),
+        "Resume ConfigMap shop/greeting\nSuspend ConfigMap shop/greeting"
+    );
+    let none = work.run(&["suspend", "--object", "ConfigMap/none", "-n", "shop"]);
+    assert!(
+        none.stderr.contains("no Subscription delivers ConfigMap shop/none"),
+        "{none:?}"
+    );
+    let wrong = work.run(&["suspend", "--object", "none"]);
+    assert_eq!(wrong.code(), Some(64), "{wrong:?}");
+}

@@ -22,4 +22,5 @@ mod rotation;
 mod sealed;
 mod sending;
 mod served;
+mod suspended;
 mod upgraded;

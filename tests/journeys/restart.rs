@@ -7,7 +7,7 @@ use flotilla_tests::pool;
 use super::still::{
     Picture, assert_objects_unchanged, assert_unchanged, copy, git_bare, objects, pass, until_connected, until_reason,
 };
-use super::support::{FAREWELL, FLEET, Fleet, GREETING, LIMIT, config_map};
+use super::support::{FAREWELL, FLEET, Fleet, GREETING, LIMIT, RULES, config_map, subscription};
 
 const ALL: &[&str] = &pool::NAMES;
 
@@ -34,6 +34,38 @@ fn an_agent_restarted_without_its_hub_keeps_enforcing() {
         fleet.start_agent(cluster);
     }
     fleet.until_text(&["amsterdam", "bogota"], GREETING, "hello");
+}
+
+#[test]
+fn an_agent_that_comes_back_takes_the_newest_alone_and_removes_nothing_that_came_back_meanwhile() {
+    let mut fleet = Fleet::start_in_use();
+    let uid = |fleet: &Fleet, namespace: &str, resource: &str| {
+        let found = fleet
+            .cluster("amsterdam")
+            .get(namespace, resource)
+            .expect("it is there");
+        found["metadata"]["uid"].clone()
+    };
+    let of_office = |fleet: &Fleet| {
+        [
+            uid(fleet, "office", "configmap/rules"),
+            uid(fleet, "", "namespace/office"),
+        ]
+    };
+    let before = of_office(&fleet);
+    fleet.kill_agent("amsterdam");
+    fleet.repository.remove("subscriptions/staff/office.yaml");
+    fleet.push("Close the office", &[]);
+    fleet.until_gone(&["bogota", "colombo"], "office", "configmap/rules");
+    fleet.push(
+        "Open it again",
+        &[("subscriptions/staff/office.yaml", &subscription("staff", "office"))],
+    );
+    fleet.until_text(&["bogota", "colombo"], RULES, "none");
+    fleet.start_agent("amsterdam");
+    greet(&fleet, "back again");
+    fleet.until_text(ALL, GREETING, "back again");
+    assert_eq!(of_office(&fleet), before, "the same objects, that nobody removed");
 }
 
 #[test]

@@ -146,10 +146,15 @@ impl Fleet {
 
     /// Starts the agent of a shared cluster; one that runs is ended first.
     pub(super) fn start_agent(&mut self, cluster: &str) {
+        self.start_agent_with(cluster, &[]);
+    }
+
+    /// As [`Self::start_agent`], with more arguments than where things are.
+    pub(super) fn start_agent_with(&mut self, cluster: &str, more: &[&str]) {
         self.kill_agent(cluster);
         let (hub, key, journal) = (address(self.hub_port), self.agent_key(cluster), self.journal(cluster));
         let kubeconfig = self.cluster(cluster).kubeconfig().display().to_string();
-        let agent = Flotilla::agent(&[
+        let own = [
             "--cluster",
             cluster,
             "--hub",
@@ -162,7 +167,8 @@ impl Fleet {
             &journal,
             "--kubeconfig",
             &kubeconfig,
-        ]);
+        ];
+        let agent = Flotilla::agent(&[&own, more].concat());
         self.agents.insert(cluster.to_owned(), agent);
     }
 

@@ -8,6 +8,7 @@
 mod deliver;
 pub mod join;
 mod journal;
+mod presence;
 mod reports;
 mod run;
 mod session;

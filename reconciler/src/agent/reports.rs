@@ -5,6 +5,7 @@ use tokio::io::AsyncWrite;
 use tokio::sync::watch;
 use tokio::time::{Duration, sleep};
 
+use super::presence::Presence;
 use crate::apply::{ApplyReport, Desired};
 use crate::wire::{FramingError, Refusal, Report, write_message};
 
@@ -18,6 +19,7 @@ pub(super) struct Sources {
     pub(super) desired: watch::Receiver<Option<std::sync::Arc<Desired>>>,
     pub(super) refused: watch::Receiver<Option<(u64, Refusal)>>,
     pub(super) applied: watch::Receiver<ApplyReport>,
+    pub(super) presence: watch::Receiver<Presence>,
 }
 
 impl Sources {
@@ -29,7 +31,11 @@ impl Sources {
             .map(|desired| desired.held.clone());
         let refused = self.refused.borrow_and_update().clone();
         let applied = self.applied.borrow_and_update().clone();
-        Report::new(self.cluster.clone(), held, refused, applied)
+        let presence = *self.presence.borrow_and_update();
+        Report {
+            without_hub_since: presence.was_away_since,
+            ..Report::new(self.cluster.clone(), held, refused, applied)
+        }
     }
 
     /// Waits until a part changes; `false` when the agent is ending.

@@ -12,6 +12,7 @@ use tunnel::{PublicKey, SecretKey};
 
 use super::deliver::Holdings;
 use super::journal::{Journal, JournalError};
+use super::presence::Keeper;
 use super::session::Dialer;
 use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport, HelmOptions};
 use crate::telemetry::process_name;
@@ -69,10 +70,12 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         program: options.helm,
         folder: Some(options.journal.join("helm")),
     };
+    let keeper = Keeper::new();
     let applier = ApplierOptions {
         helm,
         age_key_file: options.age_key_file,
         earlier_managers: options.earlier_managers,
+        away: Some(keeper.away()),
         ..ApplierOptions::new(options.cluster.clone(), journal.holder().to_owned())
     };
     let held = intake.held().map(|held| held.sequence);
@@ -88,6 +91,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         api_server_allowed: options.api_server_allowed,
         holdings: Arc::clone(&holdings),
         applied: report,
+        keeper,
     });
     let desired = holdings.desired();
     let dial = dialer.run(shutdown.clone()).instrument(tracing::info_span!("tunnel"));

@@ -14,6 +14,7 @@ use tunnel::backoff::{Backoff, Outcome};
 use tunnel::{ConnectError, ConnectOptions, IncomingOpen, OpenCode, PublicKey, SecretKey, TargetClass, Tunnel};
 
 use super::deliver::{self, Holdings};
+use super::presence::Keeper;
 use super::reports::{self, Sources};
 use super::target;
 use crate::apply::ApplyReport;
@@ -29,6 +30,7 @@ pub(super) struct Dialer {
     pub(super) api_server_allowed: bool,
     pub(super) holdings: Arc<Holdings>,
     pub(super) applied: watch::Receiver<ApplyReport>,
+    pub(super) keeper: Keeper,
 }
 
 impl Dialer {
@@ -41,6 +43,14 @@ impl Dialer {
                 () = shutdown.cancelled() => return,
                 outcome = self.session(&shutdown) => outcome,
             };
+            self.keeper.lost();
+            let held = self
+                .holdings
+                .desired()
+                .borrow()
+                .as_ref()
+                .map(|desired| desired.held.sequence);
+            self.keeper.tell(held);
             let (next, wait) = backoff.after(outcome, tunnel::backoff::random());
             backoff = next;
             let (wait_ms, attempt) = (wait.as_millis(), backoff.failures());
@@ -70,6 +80,7 @@ impl Dialer {
         match tunnel::connect(&options).await {
             Ok(tunnel) => {
                 tracing::info!(peer = %self.url, "Connected to hub.");
+                self.keeper.connected();
                 self.serve(tunnel, shutdown).await
             }
             Err(error) => {
@@ -110,6 +121,7 @@ impl Dialer {
             desired: self.holdings.desired(),
             refused: self.holdings.refused(),
             applied: self.applied.clone(),
+            presence: self.keeper.presence(),
         };
         let silent = CancellationToken::new();
         let reported = silent.clone();

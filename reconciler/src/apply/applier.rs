@@ -46,6 +46,8 @@ pub struct ApplierOptions {
     /// Field managers whose fields are taken over when an object of theirs is adopted, beside those of kubectl,
     /// Flux, Argo CD, Helm and Clusternet.
     pub earlier_managers: Vec<String>,
+    /// Since when no hub is heard of, in seconds since 1970; `None` where it is the hub itself that applies.
+    pub away: Option<watch::Receiver<Option<i64>>>,
 }
 
 /// The applier as a whole ended without being told to.
@@ -67,6 +69,7 @@ impl ApplierOptions {
             age_key_file: None,
             helm: HelmOptions::default(),
             earlier_managers: Vec::new(),
+            away: None,
         }
     }
 }
@@ -229,7 +232,8 @@ impl Applier {
         self.pass_due = match end {
             PassEnd::Settled => {
                 self.backoff.reset();
-                None
+                let resumed = session.next_resumption();
+                resumed.map(|seconds| Instant::now() + Duration::from_secs(seconds).min(self.options.resync))
             }
             PassEnd::Unsettled => Some(Instant::now() + self.backoff.wait()),
             PassEnd::Interrupted => Some(Instant::now()),

@@ -92,7 +92,7 @@ impl Unit {
 /// Whether an encrypted document is to be sent, now or once its kind is known.
 fn is_to_open(unit: &Unit, slot: &Slot) -> bool {
     let is_encrypted = matches!(unit.objects[slot.content], Content::Encrypted { .. });
-    is_encrypted && !slot.yielded && slot.outcome.state != ObjectState::Applied
+    is_encrypted && !slot.yielded && !slot.is_settled()
 }
 
 /// Opens the documents of a unit; where one does not open, says so at each object that is held back, and gives nothing.
@@ -122,7 +122,7 @@ fn open_unit(unit: &mut Unit, keyring: &Keyring) -> Vec<(usize, Opened)> {
     let waits = format!("{} of its unit does not open", told(&unit.slots[*first].identity.key));
     for slot in &mut unit.slots {
         slot.sealed = true;
-        if !slot.yielded && slot.outcome.state != ObjectState::Applied {
+        if !slot.yielded && !slot.is_settled() {
             slot.outcome = Outcome::new(ObjectState::Blocked, waits.clone());
         }
     }

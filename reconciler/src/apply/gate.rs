@@ -85,8 +85,7 @@ impl Session {
                     .as_ref()
                     .and_then(|place| Some((place, self.inventory.get(&place.key)?)));
                 let was_left = entry.is_some_and(|(place, entry)| was_left(entry, key, place));
-                let rests = matches!(slot.outcome.state, ObjectState::Applied | ObjectState::Suspended);
-                let is_done = rests || slot.yielded || was_left;
+                let is_done = slot.is_settled() || slot.yielded || was_left;
                 match gate.outcome().filter(|_| !is_done) {
                     Some(outcome) => {
                         slot.held = true;
@@ -97,7 +96,7 @@ impl Session {
                     }
                     None if slot.held => {
                         slot.held = false;
-                        if !rests && !slot.yielded && !slot.sealed {
+                        if !slot.is_settled() && !slot.yielded && !slot.sealed {
                             slot.outcome = Outcome::waiting("");
                             opened = true;
                         }

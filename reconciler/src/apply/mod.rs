@@ -39,6 +39,7 @@ mod send;
 mod session;
 pub mod sops;
 mod status;
+mod suspend;
 mod verify;
 mod watch;
 

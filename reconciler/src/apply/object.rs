@@ -11,6 +11,7 @@ use render::{Digest, ObjectKey, UnitKey, yaml};
 use serde_json::{Map, Value, json};
 
 use super::order::{self, Stage};
+use super::suspend;
 use crate::wire::ObjectState;
 
 /// What the API server keeps by itself and refuses, or takes as a precondition, when it is sent.
@@ -27,6 +28,8 @@ pub(super) struct Identity {
     pub stage: Stage,
     /// The objects that must be there and healthy first, by its annotations.
     pub needs: Box<[ObjectKey]>,
+    /// The annotation that leaves it as it is, if it has one.
+    pub suspended_by: Option<&'static str>,
 }
 
 /// A content that cannot be sent.
@@ -87,6 +90,7 @@ pub(super) fn identify(content: &Content) -> Result<Identity, Box<Unfit>> {
     Ok(Identity {
         stage: order::stage(&key),
         needs: needs(&object),
+        suspended_by: suspend::annotation(&object),
         key,
         api_version,
     })

@@ -225,6 +225,9 @@ impl Session {
                 entry.unit
             ));
         }
+        if let Some(reason) = self.suspended(key, &entry.unit) {
+            return Some(reason);
+        }
         if let Some(reason) = prune::objection(key, entry, evidence) {
             return Some(reason);
         }

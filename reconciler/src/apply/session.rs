@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use render::describe::Content;
 use render::model::{ApplyPolicy, DeletionPolicy, DriftMode};
-use render::{Digest, ObjectKey, UnitKey};
+use render::{ClusterName, Digest, ObjectKey, UnitKey};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -66,6 +66,9 @@ impl Interrupt {
 
 /// What is known of the cluster.
 pub(super) struct Session {
+    pub(super) cluster: ClusterName,
+    /// Since when no hub is heard of.
+    pub(super) away: Option<watch::Receiver<Option<i64>>>,
     pub(super) client: Client,
     pub(super) shards: Api<ConfigMap>,
     pub(super) version: String,
@@ -222,6 +225,8 @@ impl Session {
         let inventory = Inventory::load(&shards).await.map_err(SessionError::Inventory)?;
         let releases = Releases::new(client.clone(), &options.helm, options.resync);
         Ok(Self {
+            cluster: options.cluster.clone(),
+            away: options.away.clone(),
             client,
             shards,
             version: version.git_version,
@@ -532,9 +537,13 @@ impl Slot {
 
     /// Whether it is still to be sent in this pass.
     pub(super) fn needs_sending(&self) -> bool {
-        let rests = matches!(self.outcome.state, ObjectState::Applied | ObjectState::Suspended);
         let waits = self.yielded || self.sealed || self.held;
-        self.place.is_some() && !waits && !self.tried && !rests
+        self.place.is_some() && !waits && !self.tried && !self.is_settled()
+    }
+
+    /// Whether nothing is to be done about it.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.outcome.state, ObjectState::Applied | ObjectState::Suspended)
     }
 
     fn is_unresolved(&self) -> bool {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{ArgGroup, Args};
 use render::load::LoadMemo;
-use render::model::{FLEET_API_VERSION, SuspendedClusters, Suspension};
+use render::model::{FLEET_API_VERSION, ObjectName, SuspendedClusters, Suspension};
 use render::{ClusterName, Digest, Fleet, UnitKey};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ use crate::hub::source::Source;
 
 /// What is suspended or resumed.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("target").required(true).multiple(true).args(["subscription", "cluster"])))]
+#[command(group(ArgGroup::new("target").required(true).multiple(true).args(["subscription", "cluster", "object"])))]
 struct Target {
     /// The Subscription, as NAMESPACE/NAME; without it every one, on the cluster that is named.
     #[arg(value_name = "SUBSCRIPTION")]
@@ -26,6 +26,20 @@ struct Target {
     /// The cluster; without it every one.
     #[arg(long)]
     cluster: Option<ClusterName>,
+    /// One object, as KIND/NAME, that is left as it is while everything else is delivered.
+    #[arg(long, value_name = "KIND/NAME", value_parser = kind_and_name)]
+    object: Option<(String, String)>,
+    /// The object's namespace; without it, one that has none.
+    #[arg(short, long, requires = "object")]
+    namespace: Option<String>,
+}
+
+/// A target, with its object as the repository declares it.
+#[derive(Debug)]
+struct Meant<'a> {
+    subscription: Option<&'a UnitKey>,
+    cluster: Option<&'a ClusterName>,
+    object: Option<ObjectName>,
 }
 
 /// Commit a Suspension: what it names keeps its older revision on its clusters, while rendered moves on.
@@ -55,8 +69,7 @@ pub(super) struct Resume {
 pub(super) fn suspend(arguments: &Suspend) -> anyhow::Result<ExitCode> {
     let clone = arguments.clone.open()?;
     let fleet = fleet(&clone)?;
-    let target = &arguments.target;
-    target.check(&fleet)?;
+    let target = &arguments.target.meant(&fleet)?;
     let reason = arguments.reason.split_whitespace().collect::<Vec<_>>().join(" ");
     let path = match target.find(&fleet).as_slice() {
         [] => target.free_path(&clone)?,
@@ -97,7 +110,7 @@ pub(super) fn suspend(arguments: &Suspend) -> anyhow::Result<ExitCode> {
 pub(super) fn resume(arguments: &Resume) -> anyhow::Result<ExitCode> {
     let clone = arguments.clone.open()?;
     let fleet = fleet(&clone)?;
-    let target = &arguments.target;
+    let target = &arguments.target.resumed(&fleet);
     let found = target.find(&fleet);
     if found.is_empty() {
         let others: Vec<_> = fleet
@@ -130,6 +143,13 @@ pub(super) fn resume(arguments: &Resume) -> anyhow::Result<ExitCode> {
     arguments.clone.commit(&clone, &change)
 }
 
+fn kind_and_name(text: &str) -> Result<(String, String), String> {
+    match text.split_once('/') {
+        Some((kind, name)) if !kind.is_empty() && !name.is_empty() => Ok((kind.to_owned(), name.to_owned())),
+        Some(_) | None => Err("an object is KIND/NAME, such as ConfigMap/settings".to_owned()),
+    }
+}
+
 fn time(text: &str) -> Result<i64, String> {
     render::time::seconds(text).ok_or_else(|| "it is no time such as 2026-12-01T09:00:00Z".to_owned())
 }
@@ -159,8 +179,8 @@ fn own_file(clone: &Clone, held: &Suspension) -> anyhow::Result<()> {
 }
 
 impl Target {
-    /// Whether there is such a thing, as the newest commit says.
-    fn check(&self, fleet: &Fleet) -> anyhow::Result<()> {
+    /// What is meant, if there is such a thing, as the newest commit says.
+    fn meant(&self, fleet: &Fleet) -> anyhow::Result<Meant<'_>> {
         if let Some(unit) = self
             .subscription
             .as_ref()
@@ -174,22 +194,103 @@ impl Target {
         if let Some(name) = self.cluster.as_ref().filter(|name| !fleet.clusters.contains_key(name)) {
             bail!("there is no cluster {name}; there are: {}", list(fleet.clusters.keys()));
         }
-        Ok(())
+        let object = self
+            .object
+            .as_ref()
+            .map(|(kind, name)| self.declared(fleet, kind, name));
+        Ok(Meant {
+            subscription: self.subscription.as_ref(),
+            cluster: self.cluster.as_ref(),
+            object: object.transpose()?,
+        })
     }
 
+    /// The object that the repository declares under this kind and name.
+    fn declared(&self, fleet: &Fleet, kind: &str, name: &str) -> anyhow::Result<ObjectName> {
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        let is_meant = |unit: &&UnitKey| self.subscription.as_ref().is_none_or(|own| own == *unit);
+        let units = fleet.units.iter().filter(|(unit, _)| is_meant(unit));
+        let objects = units.flat_map(|(_, unit)| &unit.base.objects);
+        let mut found: Vec<ObjectName> = objects
+            .filter(|object| object.key.kind.eq_ignore_ascii_case(kind))
+            .filter(|object| object.key.name == name && object.key.namespace == namespace)
+            .map(|object| ObjectName {
+                api_version: object.api_version.clone(),
+                kind: object.key.kind.clone(),
+                namespace: object.key.namespace.clone(),
+                name: object.key.name.clone(),
+            })
+            .collect();
+        found.sort();
+        found.dedup_by_key(|object| object.key());
+        match found.as_slice() {
+            [object] => Ok(object.clone()),
+            [] => bail!("no Subscription delivers {kind} {namespace}/{name}; hint: -n names its namespace"),
+            [first, second, ..] => bail!(
+                "{kind} {namespace}/{name} is of {} and of {}; edit a Suspension and commit",
+                first.api_version,
+                second.api_version
+            ),
+        }
+    }
+
+    /// What is to be resumed. An object that is declared no more may still be suspended.
+    fn resumed(&self, fleet: &Fleet) -> Meant<'_> {
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        let object = self.object.as_ref().map(|(kind, name)| {
+            let named = |object: &&ObjectName| {
+                object.kind.eq_ignore_ascii_case(kind) && object.name == *name && object.namespace == namespace
+            };
+            let suspended = fleet.suspensions.iter().flat_map(|held| &held.objects);
+            suspended.clone().find(named).cloned().unwrap_or_else(|| ObjectName {
+                api_version: String::new(),
+                kind: kind.clone(),
+                namespace: namespace.to_owned(),
+                name: name.clone(),
+            })
+        });
+        Meant {
+            subscription: self.subscription.as_ref(),
+            cluster: self.cluster.as_ref(),
+            object,
+        }
+    }
+}
+
+impl Meant<'_> {
     /// The Suspensions of exactly this.
     fn find<'f>(&self, fleet: &'f Fleet) -> Vec<&'f Suspension> {
-        let clusters = self.cluster.as_ref().map(|cluster| SuspendedClusters {
+        let clusters = self.cluster.map(|cluster| SuspendedClusters {
             names: vec![cluster.clone()],
             selector: None,
         });
-        let is_same = |held: &&Suspension| held.unit == self.subscription && held.clusters == clusters;
+        let is_same = |held: &&Suspension| {
+            held.unit.as_ref() == self.subscription
+                && held.clusters == clusters
+                && held.objects.as_slice() == self.object.as_slice()
+        };
         fleet.suspensions.iter().map(|held| &**held).filter(is_same).collect()
     }
 
     /// A name that no other target has: neither a unit's namespace nor a cluster's name has a dot.
     fn name(&self) -> String {
-        match (&self.subscription, &self.cluster) {
+        let object = self.object.as_ref().map(|object| {
+            let namespace = match object.namespace.as_str() {
+                "" => String::new(),
+                namespace => format!("{namespace}."),
+            };
+            format!("object.{}.{namespace}{}", object.kind.to_lowercase(), object.name)
+        });
+        let rest = self.rest();
+        match object {
+            Some(object) if rest == "fleet" => object,
+            Some(object) => format!("{object}.{rest}"),
+            None => rest,
+        }
+    }
+
+    fn rest(&self) -> String {
+        match (self.subscription, self.cluster) {
             (Some(unit), None) => format!("unit.{}.{}", unit.namespace(), unit.name()),
             (Some(unit), Some(cluster)) => format!("cluster.{cluster}.unit.{}.{}", unit.namespace(), unit.name()),
             (None, Some(cluster)) => format!("cluster.{cluster}"),
@@ -201,11 +302,13 @@ impl Target {
     fn free_path(&self, clone: &Clone) -> anyhow::Result<String> {
         let unit = self
             .subscription
-            .as_ref()
             .map(|unit| format!("-{}-{}", unit.namespace(), unit.name()));
-        let cluster = self.cluster.as_ref().map(|cluster| format!("-cluster-{cluster}"));
+        let cluster = self.cluster.map(|cluster| format!("-cluster-{cluster}"));
+        let object = self.object.as_ref();
+        let object = object.map(|object| format!("-{}-{}", object.kind.to_lowercase(), object.name));
         let stem = format!(
-            "policies/suspend{}{}",
+            "policies/suspend{}{}{}",
+            object.unwrap_or_default(),
             unit.unwrap_or_default(),
             cluster.unwrap_or_default()
         );
@@ -227,6 +330,13 @@ impl Target {
         if let Some(cluster) = &self.cluster {
             spec.insert("clusters".to_owned(), json!([cluster]));
         }
+        if let Some(object) = &self.object {
+            let mut named = json!({"apiVersion": object.api_version, "kind": object.kind, "name": object.name});
+            if !object.namespace.is_empty() {
+                named["namespace"] = json!(object.namespace);
+            }
+            spec.insert("objects".to_owned(), json!([named]));
+        }
         if !reason.is_empty() {
             spec.insert("reason".to_owned(), json!(reason));
         }
@@ -242,9 +352,22 @@ impl Target {
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for Meant<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (&self.subscription, &self.cluster) {
+        if let Some(object) = &self.object {
+            write!(f, "{} ", object.kind)?;
+            if !object.namespace.is_empty() {
+                write!(f, "{}/", object.namespace)?;
+            }
+            write!(f, "{}", object.name)?;
+            return match (self.subscription, self.cluster) {
+                (Some(unit), None) => write!(f, " of {unit}"),
+                (Some(unit), Some(cluster)) => write!(f, " of {unit} on {cluster}"),
+                (None, Some(cluster)) => write!(f, " on {cluster}"),
+                (None, None) => Ok(()),
+            };
+        }
+        match (self.subscription, self.cluster) {
             (Some(unit), None) => write!(f, "{unit}"),
             (Some(unit), Some(cluster)) => write!(f, "{unit} on {cluster}"),
             (None, Some(cluster)) => write!(f, "cluster {cluster}"),

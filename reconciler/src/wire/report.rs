@@ -34,6 +34,10 @@ pub struct Report {
     /// What the cluster serves, sorted: `apps/v1/Deployment`. Templates of charts may look at it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub api_versions: Vec<String>,
+    /// When the last long absence of a hub began, in seconds since 1970: from then until it came back, the cluster was kept
+    /// as it held it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_hub_since: Option<i64>,
     /// What keeps the applier as a whole from working: no API server, no lease; empty when nothing does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trouble: String,
@@ -59,6 +63,7 @@ impl Report {
             units: applied.units,
             kubernetes_version: applied.kubernetes_version,
             api_versions: applied.api_versions,
+            without_hub_since: None,
             trouble: applied.trouble,
         }
     }

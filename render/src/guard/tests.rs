@@ -236,6 +236,7 @@ fn an_object_never_leaves_its_unit_for_one_that_is_suspended() {
             names: vec![cluster_name("a")],
             selector: None,
         }),
+        objects: Vec::new(),
         reason: String::new(),
         until: None,
         file: "policies/held.yaml".into(),

@@ -34,6 +34,7 @@ pub(super) fn check(declared: &mut Declared, index: &Index<'_>, lines: &mut Line
     findings.append(&mut rules_twice(&declared.health_rules));
     for suspension in &declared.suspensions {
         findings.extend(holds_nothing(suspension, declared, lines));
+        findings.extend(holds_no_object(suspension, index, lines));
     }
     findings
 }
@@ -155,6 +156,32 @@ fn dangling(declared: &Override, index: &Index<'_>, lines: &mut Lines<'_>) -> Op
                 .unwrap_or_else(|| "name an object of a manifest, or remove the override".to_owned()),
         );
     Some(finding)
+}
+
+/// The objects of a Suspension that no manifest declares.
+fn holds_no_object(suspension: &Suspension, index: &Index<'_>, lines: &mut Lines<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (position, object) in suspension.objects.iter().enumerate() {
+        let wanted = Wanted {
+            api_version: &object.api_version,
+            kind: &object.kind,
+            namespace: &object.namespace,
+            name: &object.name,
+        };
+        if index.named(wanted).next().is_some() {
+            continue;
+        }
+        let field = format!("spec.objects[{position}]");
+        let line = lines.find(&suspension.file, suspension.line, &field);
+        let message = format!("no manifest declares {} {}", object.kind, object.name);
+        let near = index.near(wanted);
+        let finding = Finding::warning("SuspensionOfNothing", message)
+            .at(&*suspension.file, line)
+            .field(field)
+            .hint(near.unwrap_or_else(|| "correct it, or remove the Suspension".to_owned()));
+        findings.push(finding);
+    }
+    findings
 }
 
 /// A Suspension that names what does not exist holds nothing, and somebody believes that it does.

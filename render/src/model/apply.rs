@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::name::{ObjectKey, UnitKey};
+use crate::name::{ClusterName, ObjectKey, UnitKey};
 
 /// How a unit is applied. It travels inside the unit's Description, so that whoever holds the content knows how to
 /// treat it, also without a hub. Everything that is as it is by default is left out of the bytes.
@@ -27,9 +27,39 @@ pub struct ApplyPolicy {
     /// `spec.deletionPolicy`: what becomes of the objects when the unit leaves a cluster.
     #[serde(skip_serializing_if = "is_default")]
     pub deletion: DeletionPolicy,
+    /// `spec.offline.enforceFor` of the Fleet: how long it is applied and kept without a hub. `None`: for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_for_seconds: Option<u64>,
+    /// Objects that a Suspension leaves as they are, sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suspended: Vec<SuspendedObject>,
     /// `spec.decryption.secret`: the Secret beside the applier that holds age keys. `None`: the applier's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decryption_secret: Option<String>,
+}
+
+/// An object that is left as it is in clusters, until a time or for as long as it is here.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspendedObject {
+    /// Which.
+    pub object: ObjectKey,
+    /// Where; without any name on every cluster that has the unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<ClusterName>,
+    /// Seconds since 1970, from when on it is an object like any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<i64>,
+    /// The Suspension and its reason, for people.
+    pub by: String,
+}
+
+impl SuspendedObject {
+    /// Whether an object is left as it is on a cluster now, in seconds since 1970.
+    pub fn holds(&self, object: &ObjectKey, cluster: &ClusterName, now: i64) -> bool {
+        let is_there = self.clusters.is_empty() || self.clusters.contains(cluster);
+        self.object == *object && is_there && self.until.is_none_or(|until| now < until)
+    }
 }
 
 /// A unit that must be healthy before another one is applied.

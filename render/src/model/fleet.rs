@@ -15,6 +15,9 @@ pub struct FleetSpec {
     /// What happens to a Secret whose values stand in plain text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plaintext_secrets: Option<PlaintextSecrets>,
+    /// `spec.offline.enforceFor` in seconds: how long a cluster that hears of no hub goes on writing. `None`: for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_for_seconds: Option<u64>,
     /// The root commit of released that agents may change over to, after its history was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Revision>,

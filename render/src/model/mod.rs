@@ -13,6 +13,7 @@ mod suspension;
 
 pub use apply::{
     ApplyPolicy, DeletionPolicy, Dependency, DependencyClusters, DriftMode, HealthCheck, IgnoreRule, Replace,
+    SuspendedObject,
 };
 pub use budget::{PruneAllowance, PruneBudget};
 pub use cluster::{Cluster, SyncMode, Taint, TaintEffect};
@@ -20,7 +21,7 @@ pub use fleet::{Approval, FleetSpec, PlaintextSecrets, RenderMode, RenderSpec};
 pub use health_rule::HealthRule;
 pub use overrides::{FieldFormat, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
 pub use subscription::{Dividing, Feed, Scheduling, Subscriber, Subscription, Toleration};
-pub use suspension::{SuspendedClusters, Suspension};
+pub use suspension::{ObjectName, SuspendedClusters, Suspension};
 
 /// Our API group and version.
 pub const FLEET_API_VERSION: &str = "fleet.flotilla.dev/v1alpha1";

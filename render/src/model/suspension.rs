@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::name::{ClusterName, UnitKey};
+use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::selector::LabelSelector;
 
 /// The spec of kind Suspension.
@@ -15,6 +15,9 @@ pub struct Suspension {
     pub unit: Option<UnitKey>,
     /// `spec.clusters` and `spec.clusterAffinity`; without both every cluster.
     pub clusters: Option<SuspendedClusters>,
+    /// `spec.objects`: only these are left as they are, and everything else of the unit is delivered. Without any, the
+    /// unit as a whole keeps its revision.
+    pub objects: Vec<ObjectName>,
     /// `spec.reason`, for people; may be empty.
     pub reason: String,
     /// `spec.until` in seconds since 1970, from when on it holds nothing.
@@ -34,7 +37,35 @@ pub struct SuspendedClusters {
     pub selector: Option<LabelSelector>,
 }
 
+/// An object as a Suspension names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectName {
+    /// `apiVersion`, of which only the group decides.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for an object without one.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// The key of the object.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(&self.api_version, &self.kind, &self.namespace, &self.name)
+    }
+}
+
 impl Suspension {
+    /// Who it is and why, without a place: what objects carry along stays the same when its file gains a line.
+    pub fn title(&self) -> String {
+        match self.reason.as_str() {
+            "" => format!("Suspension {}", self.name),
+            reason => format!("Suspension {} ({reason})", self.name),
+        }
+    }
+
     /// Whether it still holds at a time, in seconds since 1970.
     pub fn is_in_force(&self, now: i64) -> bool {
         self.until.is_none_or(|until| now < until)
@@ -43,8 +74,12 @@ impl Suspension {
     /// Whether it is about a unit on a cluster. `labels` are the cluster's; `None` where it is not registered.
     pub fn concerns(&self, unit: &UnitKey, cluster: &ClusterName, labels: Option<&BTreeMap<String, String>>) -> bool {
         let of_unit = self.unit.as_ref().is_none_or(|own| own == unit);
-        let of_cluster = self.clusters.as_ref().is_none_or(|own| own.contain(cluster, labels));
-        of_unit && of_cluster
+        of_unit && self.is_there(cluster, labels)
+    }
+
+    /// Whether it is about a cluster, as [`Self::concerns`].
+    pub fn is_there(&self, cluster: &ClusterName, labels: Option<&BTreeMap<String, String>>) -> bool {
+        self.clusters.as_ref().is_none_or(|own| own.contain(cluster, labels))
     }
 
     /// Where it stands, why, and until when: `policies/suspend.yaml:1 (reason), until 2026-12-01T09:00:00Z`.

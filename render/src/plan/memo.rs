@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::describe::is_chart;
 use crate::digest::Digest;
-use crate::fleet::{Base, Unit};
-use crate::model::{Override, PlaintextSecrets, Subscription};
+use crate::fleet::{Base, Fleet, Unit};
+use crate::model::{Override, PlaintextSecrets, Subscription, Suspension};
 use crate::name::{Revision, UnitKey};
 use crate::plan::unit::{Context, UnitPlan, plan_unit};
 use crate::published::UnitPlacement;
@@ -32,11 +32,14 @@ struct Remembered {
 struct UnitInputs {
     clusters: Digest,
     secrets: PlaintextSecrets,
+    enforce_for_seconds: Option<u64>,
     blocked: bool,
     subscription: Arc<Subscription>,
     base: Arc<Base>,
     overrides: Vec<Arc<Override>>,
     of_nothing: Vec<Arc<Override>>,
+    /// Those of single objects.
+    suspensions: Vec<Arc<Suspension>>,
     previous: Option<UnitPlacement>,
     /// Over all predictions, where the unit has charts.
     previews: Option<Digest>,
@@ -49,11 +52,13 @@ impl Memo {
         let inputs = UnitInputs {
             clusters: context.clusters,
             secrets: context.snapshot.fleet.spec.plaintext_secrets(),
+            enforce_for_seconds: context.snapshot.fleet.spec.enforce_for_seconds,
             blocked: !unit.blocked.is_empty(),
             subscription: Arc::clone(&unit.subscription),
             base: Arc::clone(&unit.base),
             overrides: touching.all().map(Arc::clone).collect(),
             of_nothing: context.snapshot.fleet.of_nothing.clone(),
+            suspensions: of_objects(&context.snapshot.fleet),
             previous: context.snapshot.previous.units.get(key).cloned(),
             previews: has_chart(&unit.base).then_some(context.previews),
         };
@@ -82,6 +87,14 @@ impl Memo {
     }
 }
 
+fn of_objects(fleet: &Fleet) -> Vec<Arc<Suspension>> {
+    let declared = fleet.suspensions.iter();
+    declared
+        .filter(|held| !held.objects.is_empty())
+        .map(Arc::clone)
+        .collect()
+}
+
 impl Remembered {
     fn holds_for(&self, inputs: &UnitInputs, revision: &Revision) -> bool {
         self.stamped.as_ref().is_none_or(|stamped| stamped == revision) && self.inputs.is_same(inputs)
@@ -92,11 +105,13 @@ impl UnitInputs {
     fn is_same(&self, other: &Self) -> bool {
         self.clusters == other.clusters
             && self.secrets == other.secrets
+            && self.enforce_for_seconds == other.enforce_for_seconds
             && self.blocked == other.blocked
             && self.base.is_same(&other.base)
             && self.subscription == other.subscription
             && self.overrides == other.overrides
             && self.of_nothing == other.of_nothing
+            && self.suspensions == other.suspensions
             && self.previous == other.previous
             && self.previews == other.previews
     }

@@ -13,7 +13,7 @@ use crate::fleet::Unit;
 use crate::limits::UNIT_BYTES_MAX;
 use crate::localize::{self, Touching};
 use crate::model::{ApplyPolicy, Cluster, DriftMode, Override, Scheduling, Subscription};
-use crate::name::{ClusterName, Revision, UnitKey, VariantName};
+use crate::name::{ClusterName, ObjectKey, Revision, UnitKey, VariantName};
 use crate::plan::{Snapshot, previews};
 use crate::policy;
 use crate::published::{Placement, UnitPlacement, Variant};
@@ -268,7 +268,7 @@ fn render_group(
         base: unit.base.digest,
         overrides: group.overrides.iter().map(|declared| Arc::clone(declared)).collect(),
         divided: matches!(unit.subscription.scheduling, Scheduling::Dividing(_)),
-        apply: unit.subscription.apply.clone(),
+        apply: policy_of(context, unit, group),
     };
     let mut known = before.map(|before| before.contents.iter()).into_iter().flatten();
     let content = match known.find(|rendered| rendered.made_from == made_from) {
@@ -286,6 +286,18 @@ fn render_group(
         Err(secrets)
     } else {
         Ok((Rendered { made_from, content }, secrets))
+    }
+}
+
+/// How the unit's objects are applied on a group's clusters: what its Subscription says, and which objects are suspended.
+fn policy_of(context: &Context<'_>, unit: &Unit, group: &Group<'_>) -> ApplyPolicy {
+    let clusters: Vec<_> = group.assignments.keys().collect();
+    let delivers = |key: &ObjectKey| unit.base.objects.iter().any(|object| object.key == *key);
+    let suspensions = context.snapshot.fleet.suspensions();
+    ApplyPolicy {
+        enforce_for_seconds: context.snapshot.fleet.spec.enforce_for_seconds,
+        suspended: suspensions.objects(&unit.subscription.key, &clusters, delivers),
+        ..unit.subscription.apply.clone()
     }
 }
 

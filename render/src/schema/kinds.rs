@@ -121,6 +121,17 @@ fn fleet() -> Value {
             ),
             ("render", render),
             (
+                "offline",
+                object(
+                    "What a cluster does that hears of no hub.",
+                    &[],
+                    [(
+                        "enforceFor",
+                        text("How long it goes on writing, as 720h; without it, for ever. Nothing is removed then."),
+                    )],
+                ),
+            ),
+            (
                 "plaintextSecrets",
                 choice(
                     "Whether a Secret in plain text is an Error or a Warning.",
@@ -491,6 +502,16 @@ fn overrides(affinity: Option<Value>) -> Value {
 }
 
 fn suspension() -> Value {
+    let named_object = object(
+        "One object.",
+        &["apiVersion", "kind", "name"],
+        [
+            ("apiVersion", filled_text("Its apiVersion; only the group decides.")),
+            ("kind", filled_text("Its kind.")),
+            ("namespace", text("Its namespace.")),
+            ("name", filled_text("Its name.")),
+        ],
+    );
     let unit = object(
         "One unit; every one without it.",
         &["namespace", "name"],
@@ -500,7 +521,7 @@ fn suspension() -> Value {
         ],
     );
     object(
-        "What is suspended: subscription, clusters or clusterAffinity must say it.",
+        "What is suspended: subscription, clusters, clusterAffinity or objects must say it.",
         &[],
         [
             ("subscription", unit),
@@ -508,6 +529,13 @@ fn suspension() -> Value {
             (
                 "clusterAffinity",
                 selector("Clusters by their labels; {} is the whole fleet."),
+            ),
+            (
+                "objects",
+                list(
+                    "Single objects that are left as they are; without them, the unit as a whole keeps its revision.",
+                    named_object,
+                ),
             ),
             ("reason", text("Why, for people.")),
             (

@@ -140,6 +140,7 @@ fn planned(revision: &Revision, fleet: &Arc<Fleet>, previous: &Published) -> Pla
 
 fn suspended(mut fleet: Fleet, cluster: &str, until: Option<i64>) -> Fleet {
     let suspension = Suspension {
+        objects: Vec::new(),
         name: "held".to_owned(),
         unit: None,
         clusters: Some(SuspendedClusters {

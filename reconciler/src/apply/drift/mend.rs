@@ -32,6 +32,7 @@ impl Session {
     ) -> Result<PassEnd, SessionError> {
         let brought = Brought::new(&desired.held.lineage, desired.held.sequence);
         let due = self.triage();
+        let due = self.without_suspended(due);
         let mended = self.send_again(due.clone(), &brought, interrupt, report).await;
         self.drift.focus = None;
         self.decryption.forget();
@@ -49,7 +50,7 @@ impl Session {
         let slots = self.units.values().flat_map(|unit| &unit.slots);
         let mut open = slots.filter(|slot| {
             let is_due = slot.place.as_ref().is_some_and(|place| due.contains(&place.key));
-            is_due && !matches!(slot.outcome.state, ObjectState::Applied | ObjectState::Suspended)
+            is_due && !slot.is_settled()
         });
         Ok(if open.next().is_none() {
             PassEnd::Settled
@@ -120,9 +121,22 @@ impl Session {
         for key in rested {
             if let Some(known) = self.known.get_mut(&key) {
                 known.fresh = false;
+                // What was left is not how it should be, also where a whole pass comes first.
+                known.fields = None;
             }
             due.insert(key);
         }
+        due
+    }
+
+    /// Without those that somebody suspended: what was changed of them is told, and put right once they are resumed.
+    fn without_suspended(&mut self, mut due: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
+        if due.is_empty() {
+            return due;
+        }
+        let held = self.held_back(&due);
+        due.retain(|key| !held.contains(key));
+        self.drift.unlooked.extend(held);
         due
     }
 

@@ -37,6 +37,7 @@ impl Session {
         }
         if self.unresolved() < before {
             self.verify(brought).await?;
+            self.hold_suspended();
             return Ok(true);
         }
         Ok(false)

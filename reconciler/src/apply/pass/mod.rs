@@ -52,6 +52,7 @@ impl Session {
         if interrupt.is_raised() {
             return Ok(PassEnd::Interrupted);
         }
+        self.hold_suspended();
         self.intend_releases(&brought).await?;
         self.settle_gates();
         let mut outcome = self.send_round(&brought, interrupt, report).await;
@@ -100,9 +101,8 @@ impl Session {
 
     fn end(&self, interrupt: &Interrupt) -> PassEnd {
         let slots = || self.units.values().flat_map(|unit| &unit.slots);
-        let rests = |state| matches!(state, ObjectState::Applied | ObjectState::Suspended);
         // What waits for something else is no reason to try again: when that changes, it is seen.
-        let applied = slots().all(|slot| slot.held || rests(slot.outcome.state));
+        let applied = slots().all(|slot| slot.held || slot.is_settled());
         let removing = self
             .removals
             .values()

@@ -305,6 +305,7 @@ impl World {
             units: BTreeMap::new(),
         });
         let report = Report {
+            without_hub_since: None,
             version: Report::VERSION,
             held_read: true,
             cluster: cluster(name),
@@ -893,6 +894,7 @@ fn the_newest_session_of_a_cluster_counts() {
 fn suspended_fleet(digit: char, until: Option<i64>) -> Arc<Fleet> {
     let mut fleet = Fleet::clone(&fleet(digit, &["a", "b"]));
     fleet.suspensions = vec![Arc::new(render::model::Suspension {
+        objects: Vec::new(),
         name: "held".to_owned(),
         unit: Some("shop/web".parse().expect("a valid unit")),
         clusters: None,

@@ -6,13 +6,13 @@ use serde::Serialize;
 use super::condition::{Condition, summary};
 use super::evidence::{REFUSED, TROUBLE, not_reported};
 use super::index::Observation;
-use super::ladder::OFFLINE;
+use super::ladder::{OFFLINE, SUSPENDED};
 use crate::wire::Report;
 
 /// A cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterView {
-    /// `Ready`, `Reconciling` or `Stalled` while they are true, then what they are made of.
+    /// `Ready`, `Reconciling` or `Stalled` while they are true, then what they are made of, then `Suspended` while it is.
     pub conditions: Vec<Condition>,
     /// Whether it is there.
     pub session: Session,
@@ -78,11 +78,21 @@ impl Observation<'_> {
         // Away is not broken: `Connected` is False then, and `Ready` is not known.
         let (connected, presence) = match session {
             Session::Connected => {
-                let connected = Condition::yes("Connected", "SessionStands", "the cluster is connected");
+                let message = match report.and_then(|report| report.without_hub_since) {
+                    Some(since) => format!(
+                        "the cluster is connected; it went on by itself from {}, until it came back",
+                        render::time::rfc3339(since)
+                    ),
+                    None => "the cluster is connected".to_owned(),
+                };
+                let connected = Condition::yes("Connected", "SessionStands", message);
                 (connected.clone(), connected)
             }
             away => {
-                let message = not_reported("Connected", false, report).message;
+                let mut message = not_reported("Connected", false, report).message;
+                if let Some(held) = report.and_then(|report| report.held.as_ref()) {
+                    message = format!("{message}; it goes on enforcing sequence {}", held.sequence);
+                }
                 (
                     Condition::no("Connected", away.as_str(), message.clone()),
                     Condition::unknown("Connected", OFFLINE, message),
@@ -92,6 +102,8 @@ impl Observation<'_> {
         let parts = [&presence, &delivered, &applier, &units];
         let mut conditions = summary(parts.into_iter(), |condition| condition.reason == REFUSED);
         conditions.extend([connected, delivered, applier, units]);
+        let suspension = self.cluster_suspension(cluster);
+        conditions.extend(suspension.map(|held| Condition::yes(SUSPENDED, SUSPENDED, format!("by {}", held.label()))));
         ClusterView {
             conditions,
             session,

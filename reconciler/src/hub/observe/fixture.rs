@@ -67,6 +67,7 @@ impl World {
     pub(crate) fn suspend(&mut self, held: &str, on: &str) {
         let mut fleet = self.state.fleet.as_deref().cloned().expect("it was planned");
         fleet.suspensions.push(Arc::new(Suspension {
+            objects: Vec::new(),
             name: "held".to_owned(),
             unit: Some(unit(held)),
             clusters: Some(SuspendedClusters {
@@ -183,6 +184,7 @@ impl World {
     pub(crate) fn report_with(&mut self, name: &str, edit: impl FnOnce(&mut Report)) {
         let held = self.state.envelope(&cluster(name)).map(|envelope| envelope.held());
         let mut report = Report {
+            without_hub_since: None,
             version: Report::VERSION,
             held_read: true,
             cluster: cluster(name),

@@ -102,6 +102,12 @@ impl<'a> Observation<'a> {
         waiting.get(&(unit.clone(), cluster.clone())).map(String::as_str)
     }
 
+    /// The Suspension that keeps all of a cluster as it is.
+    pub(super) fn cluster_suspension(&self, cluster: &ClusterName) -> Option<&'a Suspension> {
+        let fleet = self.state.fleet.as_ref()?;
+        fleet.suspensions().of_cluster(cluster, self.state.now)
+    }
+
     pub(super) fn report(&self, cluster: &ClusterName) -> Option<&'a Report> {
         self.state.clusters.get(cluster)?.report.as_deref()
     }

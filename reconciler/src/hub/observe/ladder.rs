@@ -5,7 +5,7 @@ use render::{ClusterName, UnitKey};
 use super::condition::{Condition, summary};
 use super::evidence;
 use super::index::Observation;
-use crate::wire::{Counts, Health, ObjectDrift, UnitState};
+use crate::wire::{Counts, Health, ObjectDrift, ObjectState, UnitReport, UnitState};
 
 /// Why nothing is known of a cluster's own rungs: it is not connected. Its own word, since a cluster that
 /// is away is not a broken one.
@@ -103,6 +103,23 @@ impl Ladder {
     }
 }
 
+/// Objects of the unit that the applier leaves as they are.
+fn suspended_objects(report: &UnitReport) -> Option<Condition> {
+    let count = report.counts.suspended;
+    if count == 0 {
+        return None;
+    }
+    let shown = report
+        .worst
+        .iter()
+        .find(|result| result.state == ObjectState::Suspended);
+    let such_as = shown.map_or_else(String::new, |result| {
+        format!(", such as {}: {}", result.object, result.message)
+    });
+    let message = format!("{count} of {} objects{such_as}", report.counts.objects);
+    Some(Condition::yes(SUSPENDED, "ObjectsSuspended", message))
+}
+
 /// Whether a rung that does not hold stays so until a person changes something: a commit, or an object in
 /// the cluster. What the API server refuses is tried again.
 fn is_stalled(rung: &Condition) -> bool {
@@ -141,9 +158,14 @@ impl Observation<'_> {
             leaving,
             drifted: report.and_then(evidence::drifted),
             drift: report.map(|report| report.drift.clone()).unwrap_or_default(),
-            suspended: self
-                .suspension(unit, cluster)
-                .map(|suspension| Condition::yes(SUSPENDED, SUSPENDED, format!("by {}", suspension.label()))),
+            suspended: match self.suspension(unit, cluster) {
+                Some(suspension) => Some(Condition::yes(
+                    SUSPENDED,
+                    SUSPENDED,
+                    format!("by {}", suspension.label()),
+                )),
+                None => report.and_then(suspended_objects),
+            },
         }
     }
 

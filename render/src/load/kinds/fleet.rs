@@ -2,6 +2,7 @@
 
 use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
+use super::apply::duration;
 use super::metadata::Metadata;
 use super::{OwnKind, Reading};
 use crate::model::{Approval, FleetSpec, PlaintextSecrets, RenderMode, RenderSpec};
@@ -28,6 +29,11 @@ fn read_spec(mut fields: Fields<'_>) -> FleetSpec {
         );
         render.finish();
     }
+    let mut enforce_for_seconds = None;
+    if let Some(mut offline) = fields.object("offline") {
+        enforce_for_seconds = duration(&mut offline, "enforceFor");
+        offline.finish();
+    }
     let secrets = [("refuse", PlaintextSecrets::Refuse), ("warn", PlaintextSecrets::Warn)];
     let plaintext_secrets = fields.choice("plaintextSecrets", &secrets);
     let lineage = fields.text("lineage").and_then(|text| match Revision::parse(text) {
@@ -44,6 +50,7 @@ fn read_spec(mut fields: Fields<'_>) -> FleetSpec {
             mode: mode.unwrap_or_default(),
         },
         plaintext_secrets,
+        enforce_for_seconds,
         lineage,
     }
 }

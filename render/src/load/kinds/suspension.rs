@@ -4,7 +4,7 @@ use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, selector};
-use crate::model::{SuspendedClusters, Suspension};
+use crate::model::{ObjectName, SuspendedClusters, Suspension};
 use crate::name::{ClusterName, UnitKey};
 use crate::time;
 
@@ -21,6 +21,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
         name: metadata.name.clone(),
         unit: spec.unit,
         clusters: spec.clusters,
+        objects: spec.objects,
         reason: spec.reason,
         until: spec.until,
         file: place.file.clone(),
@@ -36,6 +37,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
 struct Spec {
     unit: Option<UnitKey>,
     clusters: Option<SuspendedClusters>,
+    objects: Vec<ObjectName>,
     reason: String,
     until: Option<i64>,
 }
@@ -46,8 +48,9 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
     let unit = subscription.and_then(unit);
     let names = fields.texts("clusters");
     let affinity = fields.object("clusterAffinity").map(selector::read);
-    if !named && names.is_none() && affinity.is_none() {
-        let message = "names nothing: subscription, clusters or clusterAffinity says what is suspended";
+    let objects = fields.objects("objects");
+    if !named && names.is_none() && affinity.is_none() && objects.is_none() {
+        let message = "names nothing: subscription, clusters, clusterAffinity or objects says what is suspended";
         let hint = "clusterAffinity: {} suspends the whole fleet";
         fields.error("", "FieldMissing", message, hint);
     }
@@ -55,12 +58,23 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
         names: cluster_names(&fields, names.unwrap_or_default()),
         selector: affinity,
     });
+    if objects.as_ref().is_some_and(Vec::is_empty) {
+        // Taken for all of the unit, it would hold more than anybody meant.
+        fields.error(
+            "objects",
+            "FieldInvalid",
+            "names no object",
+            "without the field, the unit as a whole is suspended",
+        );
+    }
+    let objects = objects.into_iter().flatten().filter_map(object).collect();
     let reason = fields.text("reason").unwrap_or_default().to_owned();
     let until = until(&mut fields);
     fields.finish();
     Spec {
         unit,
         clusters,
+        objects,
         reason,
         until,
     }
@@ -73,6 +87,20 @@ pub(super) fn unit(mut fields: Fields<'_>) -> Option<UnitKey> {
     let unit = unit.map_err(|error| fields.error("", "FieldInvalid", error.to_string(), ""));
     fields.finish();
     unit.ok()
+}
+
+fn object(mut fields: Fields<'_>) -> Option<ObjectName> {
+    let api_version = fields.required_text("apiVersion").map(str::to_owned);
+    let kind = fields.required_text("kind").map(str::to_owned);
+    let namespace = fields.text("namespace").unwrap_or_default().to_owned();
+    let name = fields.required_text("name").map(str::to_owned);
+    fields.finish();
+    Some(ObjectName {
+        api_version: api_version?,
+        kind: kind?,
+        namespace,
+        name: name?,
+    })
 }
 
 pub(super) fn cluster_names(fields: &Fields<'_>, names: Vec<String>) -> Vec<ClusterName> {

@@ -40,6 +40,8 @@ fn a_subscription_says_how_it_is_applied() {
     ];
     assert_eq!(shown(&findings), missing, "all it says is read");
     let expected = ApplyPolicy {
+        suspended: Vec::new(),
+        enforce_for_seconds: None,
         depends_on: vec![
             Dependency {
                 unit: "team/base".parse().expect("valid"),

@@ -10,7 +10,7 @@ use crate::schema::{SOURCE_KINDS, SourceKind, paths};
 /// A declaration of each kind that brings load into every map it knows, whatever it says of them.
 fn probe(kind: &str) -> &'static str {
     match kind {
-        "Fleet" => "{approval: none, render: {mode: commits}}",
+        "Fleet" => "{approval: none, render: {mode: commits}, offline: {enforceFor: 1h}}",
         "ManagedCluster" => "{taints: [{key: a, effect: NoSchedule}], drift: {mode: Report}}",
         "Subscription" => {
             "subscribers: [{clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}]
@@ -40,6 +40,7 @@ fn probe(kind: &str) -> &'static str {
         }
         "Suspension" => {
             "{subscription: {namespace: a, name: a}, clusters: [a],
+   objects: [{apiVersion: a, kind: a, namespace: a, name: a}],
    clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}"
         }
         "PruneBudget" => {

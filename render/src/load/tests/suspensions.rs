@@ -40,6 +40,26 @@ fn a_suspension_says_what_it_holds_why_and_until_when() {
 }
 
 #[test]
+fn a_suspension_of_objects_names_each_of_them() {
+    check(
+        "{objects: [{apiVersion: v1, kind: ConfigMap, namespace: shop, name: x}]}",
+        &[],
+    );
+    check(
+        "{objects: []}",
+        &["policies/held.yaml:4 Error FieldInvalid spec.objects"],
+    );
+    check(
+        "{objects: [{kind: ConfigMap, name: x}]}",
+        &["policies/held.yaml:4 Error FieldMissing spec.objects[0].apiVersion"],
+    );
+    check(
+        "{objects: [{apiVersion: v1, kind: ConfigMap, name: none}]}",
+        &["policies/held.yaml:4 Warning SuspensionOfNothing spec.objects[0]"],
+    );
+}
+
+#[test]
 fn its_mistakes_name_their_field() {
     check("{}", &["policies/held.yaml:4 Error FieldMissing spec"]);
     check("{reason: because}", &["policies/held.yaml:4 Error FieldMissing spec"]);

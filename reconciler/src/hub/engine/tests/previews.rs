@@ -39,6 +39,7 @@ fn said(name: &str, version: &str) -> Event {
         units: BTreeMap::new(),
         kubernetes_version: Some(version.to_owned()),
         api_versions: vec!["v1/Service".to_owned()],
+        without_hub_since: None,
         trouble: String::new(),
     };
     Event::Reported {

@@ -25,10 +25,28 @@ pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
     let declared = fleet.suspensions.iter();
     declared
         .map(|declared| {
-            let count = holds.get(&(&*declared.file, declared.line)).copied();
-            object(observation, declared, count.unwrap_or_default())
+            let count = match declared.objects.is_empty() {
+                true => holds
+                    .get(&(&*declared.file, declared.line))
+                    .copied()
+                    .unwrap_or_default(),
+                false => holds_objects(observation, declared),
+            };
+            object(observation, declared, count)
         })
         .collect()
+}
+
+/// On how many clusters, of how many units, a Suspension of objects is said to hold one.
+fn holds_objects(observation: &Observation<'_>, declared: &Suspension) -> usize {
+    let by = format!("suspended by {}", declared.title());
+    let pairs = observation.placements.iter();
+    let pairs = pairs.flat_map(|(unit, clusters)| clusters.iter().map(move |cluster| (unit, cluster)));
+    let held = pairs.filter(|(unit, cluster)| {
+        let suspended = observation.placement(unit, cluster).suspended;
+        suspended.is_some_and(|condition| condition.message.contains(&by))
+    });
+    held.count()
 }
 
 fn object(observation: &Observation<'_>, declared: &Suspension, holds: usize) -> Object {
@@ -61,6 +79,12 @@ fn spec(declared: &Suspension) -> Value {
         if let Some(selector) = &clusters.selector {
             spec["clusterAffinity"] = plain(selector);
         }
+    }
+    if !declared.objects.is_empty() {
+        let named = declared.objects.iter().map(|object| {
+            json!({"apiVersion": object.api_version, "kind": object.kind, "namespace": object.namespace, "name": object.name})
+        });
+        spec["objects"] = named.collect();
     }
     if !declared.reason.is_empty() {
         spec["reason"] = json!(declared.reason);
