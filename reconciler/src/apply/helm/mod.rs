@@ -5,7 +5,7 @@
 //! (what is there, read from labels) → [`decide`] (what is done next, pure) → [`run`] (one run of helm: folder,
 //! [`access`], [`chart`], [`program`]) → [`manifest`] and [`objects`] (health, and drift).
 //!
-//! Beside it, [`preview`] renders a chart for the hub, to know beforehand what it brings; what runs is what Helm
+//! Beside it, [`preview()`] renders a chart for the hub, to know beforehand what it brings; what runs is what Helm
 //! installs.
 
 mod access;
