@@ -183,6 +183,16 @@ fn what_differs_in_mode_report_is_told_field_by_field_and_left() {
         report.units.get(&unit).is_some_and(|unit| unit.counts.drifted == 1)
     });
     assert_eq!(paths(&report.units[&unit], "web").len(), 2);
+    // The other mode alone, with nothing else, puts it right.
+    applier.change_drift_mode(DriftMode::Correct);
+    applier.deliver(&[(UNIT, vec![settings(), deployment("default", "web", 1)])]);
+    eventually(wait::LONG, "what was left is put right", || {
+        let web = cluster.get("default", "deployment/web")?;
+        let spec = &web["spec"];
+        let is_right =
+            spec["replicas"] == 1 && spec["template"]["spec"]["containers"][0]["image"] != "registry.example/web:2";
+        is_right.then_some(()).ok_or_else(|| spec.to_string())
+    });
     applier.stop();
 }
 

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use render::model::{ANNOTATION_RECONCILE, ApplyPolicy};
+use render::model::{ANNOTATION_RECONCILE, ApplyPolicy, DriftMode};
 use render::{ClusterName, ObjectKey};
 use serde_json::Value;
 
@@ -64,7 +64,10 @@ impl Session {
             let expired = expired(&unit.policy, away_since, now);
             for slot in &mut unit.slots {
                 let said = expired.clone().or_else(|| slot.suspension(&unit.policy, cluster, now));
-                slot.suspend(said);
+                // What is frozen says so already.
+                if said.is_some() || unit.drift != DriftMode::Freeze {
+                    slot.suspend(said);
+                }
             }
         }
     }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fleet::{Base, ManifestObject, Unit};
-use crate::model::{Cluster, Feed, FleetSpec, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
+use crate::model::{
+    Cluster, DriftMode, Feed, FleetSpec, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType,
+};
 use crate::model::{Scheduling, Subscriber, Subscription, SyncMode};
 use crate::name::{ClusterName, ObjectKey};
 use crate::selector::LabelSelector;
@@ -278,6 +280,25 @@ fn a_unit_that_left_the_fleet_leaves_the_plan_and_a_delta_says_so() {
             .iter()
             .all(|cluster| cluster.from.is_some() && cluster.to.is_none())
     );
+}
+
+#[test]
+fn a_drift_mode_alone_is_a_change_of_the_clusters_that_it_is_for() {
+    let units = || vec![unit("shop/web", vec![config_map("web", "1")])];
+    let before = planned(&snapshot('1', units(), Vec::new(), &Plan::default()));
+    let mut next = snapshot('2', units(), Vec::new(), &before);
+    let mut fleet = next.fleet.as_ref().clone();
+    let (first, cluster) = fleet.clusters.iter_mut().next().expect("there are clusters");
+    let first = first.clone();
+    cluster.drift = Some(DriftMode::Report);
+    next.fleet = Arc::new(fleet);
+    let after = planned(&next);
+    let deltas = deltas(&before.units, &after.units);
+    let changed: Vec<_> = deltas[0].clusters.iter().map(|delta| &delta.cluster).collect();
+    assert_eq!(changed, [&first], "{deltas:?}");
+    let modes = |share: &Option<Share>| share.as_ref().map(|share| share.drift);
+    assert_eq!(modes(&deltas[0].clusters[0].from), Some(DriftMode::Correct));
+    assert_eq!(modes(&deltas[0].clusters[0].to), Some(DriftMode::Report));
 }
 
 #[test]
