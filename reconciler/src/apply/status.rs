@@ -98,6 +98,20 @@ impl Session {
             // A unit whose content has not arrived keeps its own line.
             reports.entry(key.clone()).or_insert_with(|| removed_report(results));
         }
+        // What left, and was not looked at yet, is not gone.
+        let mut leaving: BTreeMap<&UnitKey, usize> = BTreeMap::new();
+        for (_, entry) in self
+            .inventory
+            .iter()
+            .filter(|(_, entry)| !reports.contains_key(&entry.unit))
+        {
+            *leaving.entry(&entry.unit).or_default() += 1;
+        }
+        for (key, objects) in leaving {
+            let mut report = removed_report(Vec::new());
+            (report.counts.objects, report.counts.removing) = (objects, objects);
+            reports.insert(key.clone(), report);
+        }
         reports
     }
 
