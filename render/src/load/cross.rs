@@ -158,6 +158,20 @@ fn dangling(declared: &Override, index: &Index<'_>, lines: &mut Lines<'_>) -> Op
     Some(finding)
 }
 
+fn did_you_mean(name: &str) -> String {
+    format!("did you mean {name}?")
+}
+
+/// What to do about a name that is of nothing now: a slip, or of something that was taken out and that the Suspension
+/// still keeps where it is. Whoever takes the Suspension away, or lets it name something else, lets that go.
+fn kept_by(what: &str, source: &str, meant: Option<String>) -> String {
+    let meant = meant.map(|meant| format!("{meant} ")).unwrap_or_default();
+    format!(
+        "{meant}if {what} was taken out of Git, this Suspension is what keeps it in the clusters, and without it it is \
+         removed there: to keep it, put {source} back first; to let it go, remove the Suspension"
+    )
+}
+
 /// The objects of a Suspension that no manifest declares.
 fn holds_no_object(suspension: &Suspension, index: &Index<'_>, lines: &mut Lines<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -174,11 +188,15 @@ fn holds_no_object(suspension: &Suspension, index: &Index<'_>, lines: &mut Lines
         let field = format!("spec.objects[{position}]");
         let line = lines.find(&suspension.file, suspension.line, &field);
         let message = format!("no manifest declares {} {}", object.kind, object.name);
-        let near = index.near(wanted);
+        let what = format!("{} {}", object.kind, object.name);
         let finding = Finding::warning("SuspensionOfNothing", message)
             .at(&*suspension.file, line)
             .field(field)
-            .hint(near.unwrap_or_else(|| "correct it, or remove the Suspension".to_owned()));
+            .hint(kept_by(
+                &what,
+                "its manifest",
+                index.near(wanted).map(|near| format!("{near};")),
+            ));
         findings.push(finding);
     }
     findings
@@ -187,12 +205,8 @@ fn holds_no_object(suspension: &Suspension, index: &Index<'_>, lines: &mut Lines
 /// A Suspension that names what does not exist holds nothing, and somebody believes that it does.
 fn holds_nothing(suspension: &Suspension, declared: &Declared, lines: &mut Lines<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut say = |field: &str, message: String, meant: Option<String>| {
+    let mut say = |field: &str, message: String, hint: String| {
         let line = lines.find(&suspension.file, suspension.line, field);
-        let hint = match meant {
-            Some(near) => format!("did you mean {near}?"),
-            None => "correct it, or remove the Suspension".to_owned(),
-        };
         let finding = Finding::warning("SuspensionOfNothing", message)
             .at(&*suspension.file, line)
             .field(field)
@@ -203,8 +217,9 @@ fn holds_nothing(suspension: &Suspension, declared: &Declared, lines: &mut Lines
         && !declared.units.contains_key(unit)
     {
         let names: Vec<_> = declared.units.keys().map(ToString::to_string).collect();
-        let meant = nearest(&unit.to_string(), names.iter().map(String::as_str)).map(str::to_owned);
-        say("spec.subscription", format!("there is no Subscription {unit}"), meant);
+        let meant = nearest(&unit.to_string(), names.iter().map(String::as_str));
+        let hint = kept_by(&unit.to_string(), "its Subscription", meant.map(did_you_mean));
+        say("spec.subscription", format!("there is no Subscription {unit}"), hint);
     }
     let Some(clusters) = &suspension.clusters else {
         return findings;
@@ -212,16 +227,22 @@ fn holds_nothing(suspension: &Suspension, declared: &Declared, lines: &mut Lines
     for (index, name) in clusters.names.iter().enumerate() {
         if !declared.clusters.contains_key(name) {
             let names = declared.clusters.keys().map(|name| name.as_str());
-            let meant = nearest(name.as_str(), names).map(str::to_owned);
+            let meant = nearest(name.as_str(), names).map(did_you_mean);
             let field = format!("spec.clusters[{index}]");
-            say(&field, format!("there is no cluster {name}"), meant);
+            let what = format!("what cluster {name} has");
+            say(
+                &field,
+                format!("there is no cluster {name}"),
+                kept_by(&what, "its file", meant),
+            );
         }
     }
     let mut all = declared.clusters.values();
     if let Some(selector) = &clusters.selector
         && !all.any(|cluster| selector.matches(&cluster.labels))
     {
-        say("spec.clusterAffinity", "matches no cluster".to_owned(), None);
+        let hint = "correct it, or remove the Suspension".to_owned();
+        say("spec.clusterAffinity", "matches no cluster".to_owned(), hint);
     }
     findings
 }

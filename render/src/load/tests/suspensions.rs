@@ -96,6 +96,34 @@ fn what_names_nothing_that_exists_is_a_warning() {
 }
 
 #[test]
+fn the_hint_about_what_was_taken_out_does_not_lead_to_its_removal() {
+    let hint = |spec: &str| {
+        let (_, findings) = declared(&suspension("held", spec), &Previous::default());
+        let found = findings.iter().find(|finding| finding.reason == "SuspensionOfNothing");
+        found.expect("it is warned of").hint.clone()
+    };
+    let keeps = "this Suspension is what keeps it in the clusters, and without it it is removed there";
+    for (spec, source) in [
+        (
+            "{subscription: {namespace: team, name: gone}}",
+            "put its Subscription back first",
+        ),
+        (
+            "{subscription: {namespace: team, name: ap}}",
+            "did you mean team/app? if team/ap was taken out",
+        ),
+        ("{clusters: [gone]}", "put its file back first"),
+        (
+            "{objects: [{apiVersion: v1, kind: ConfigMap, name: none}]}",
+            "put its manifest back first",
+        ),
+    ] {
+        let hint = hint(spec);
+        assert!(hint.contains(keeps) && hint.contains(source), "{spec}: {hint}");
+    }
+}
+
+#[test]
 fn a_broken_policies_file_loosens_nothing() {
     let good = suspension("held", OF_UNIT);
     let mut previous = Previous::default();
