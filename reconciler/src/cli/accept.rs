@@ -1,6 +1,5 @@
 //! `flotilla accept-rewrite`: the commit that lets a rewritten history through.
 
-use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -10,11 +9,8 @@ use render::Revision;
 use super::client::{ServerOptions, failed};
 use super::clone::{Change, Clone, CloneOptions};
 use super::hub_view::View;
-use super::{output, plan, wait_for};
+use super::{consent, output, plan, wait_for};
 use crate::hub::source::ACCEPT_REWRITE;
-
-/// Commits that are shown of each side; the rest is counted.
-const COMMITS_SHOWN_MAX: usize = 20;
 
 /// Commit that the history of the clone's branch takes the place of the one that the hub accepted.
 #[derive(Debug, Args)]
@@ -55,7 +51,11 @@ pub(super) fn run(arguments: &AcceptRewrite) -> anyhow::Result<ExitCode> {
     }
     show(&clone, &old)?;
     if !arguments.clone.is_dry_run() && !arguments.yes {
-        confirm()?;
+        consent::ask(
+            "Accept that?",
+            "nobody is here to be asked; accept it with --yes",
+            "not accepted",
+        )?;
     }
     let change = Change {
         edits: Vec::new(),
@@ -107,28 +107,7 @@ fn show(clone: &Clone, old: &Revision) -> anyhow::Result<()> {
 
 fn side(clone: &Clone, title: &str, range: &str) -> anyhow::Result<()> {
     let lines = clone.log(range)?;
-    output::tell(&format!("{title}: {}\n", output::counted(lines.len(), "commit")));
-    for line in lines.iter().take(COMMITS_SHOWN_MAX) {
-        output::tell(&format!("  {}\n", output::visible(line)));
-    }
-    if lines.len() > COMMITS_SHOWN_MAX {
-        output::tell(&format!("  and {} more\n", lines.len() - COMMITS_SHOWN_MAX));
-    }
+    let all = format!("git log {range} shows them");
+    consent::show(title, "commit", &lines, Some(&all));
     Ok(())
-}
-
-fn confirm() -> anyhow::Result<()> {
-    if !std::io::stdin().is_terminal() {
-        bail!("nobody is here to be asked; accept it with --yes");
-    }
-    output::tell("Accept that? [y/N] ");
-    drop(std::io::stderr().flush());
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .context("failed to read the answer")?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => bail!("not accepted; nothing was changed"),
-    }
 }

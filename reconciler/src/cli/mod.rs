@@ -15,6 +15,8 @@ mod client;
 mod clone;
 mod completion;
 mod conditions;
+#[cfg(feature = "hub")]
+mod consent;
 mod crds;
 mod drift;
 mod exit;
