@@ -43,9 +43,12 @@ pub struct Finding {
     /// The unit that is held by it, where one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<UnitKey>,
-    /// The cluster it is about, where it is one cluster's alone.
+    /// The cluster it is about, or the first of them; `None` where it is about all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterName>,
+    /// The other clusters it is about, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_on: Vec<ClusterName>,
 }
 
 fn is_zero(line: &u32) -> bool {
@@ -69,6 +72,7 @@ impl Finding {
             hint: String::new(),
             unit: None,
             cluster: None,
+            also_on: Vec::new(),
         }
     }
 
@@ -121,6 +125,21 @@ impl Finding {
     pub fn cluster(mut self, cluster: &ClusterName) -> Self {
         self.cluster = Some(cluster.clone());
         self
+    }
+
+    /// Sets the clusters it is about, which are sorted; without any, it is about all.
+    #[must_use]
+    pub fn clusters<'a>(mut self, clusters: impl IntoIterator<Item = &'a ClusterName>) -> Self {
+        let mut clusters = clusters.into_iter().cloned();
+        self.cluster = clusters.next();
+        self.also_on = clusters.collect();
+        self
+    }
+
+    /// Whether it is about a cluster.
+    pub fn concerns(&self, cluster: &ClusterName) -> bool {
+        let is_it = |first: &ClusterName| first == cluster || self.also_on.binary_search(cluster).is_ok();
+        self.cluster.as_ref().is_none_or(is_it)
     }
 
     /// Whether it holds something back.

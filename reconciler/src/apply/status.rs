@@ -6,8 +6,8 @@ use render::{ObjectKey, UnitKey};
 use tokio::sync::watch;
 
 use super::gate::{self, Gate};
-use super::message;
-use super::session::{Session, Slot, Unit};
+use super::session::{Place, Session, Slot, Unit};
+use super::{message, verify};
 use crate::limits::WORST_OBJECTS_MAX;
 use crate::wire::{Counts, Health, ObjectResult, ObjectState, UnitReport, UnitState};
 
@@ -127,6 +127,7 @@ impl Session {
         let mut counts = counts(&objects);
         counts.removing = removing(&removals);
         counts.stuck = stuck(&removals);
+        counts.behind = unit.slots.iter().filter(|slot| self.is_behind(key, slot)).count();
         let state = match state(&objects) {
             UnitState::Applying if unit.is_held() => UnitState::Waiting,
             state => state,
@@ -146,6 +147,15 @@ impl Session {
             worst,
             drift: Vec::new(),
         }
+    }
+
+    /// Whether an object is left as it is, although Git says something else by now.
+    fn is_behind(&self, unit: &UnitKey, slot: &Slot) -> bool {
+        let was_left = |place: &Place| {
+            let entry = self.inventory.get(&place.key);
+            entry.is_some_and(|entry| verify::was_left(entry, unit, place))
+        };
+        slot.outcome.state == ObjectState::Suspended && !slot.place.as_ref().is_some_and(was_left)
     }
 
     fn result(&self, slot: &Slot) -> ObjectResult {
@@ -255,6 +265,7 @@ fn counts(objects: &[ObjectResult]) -> Counts {
         waiting: count(|object| matches!(object.state, ObjectState::Waiting | ObjectState::Blocked)),
         drifted: 0,
         suspended: count(|object| object.state == ObjectState::Suspended),
+        behind: 0,
     }
 }
 

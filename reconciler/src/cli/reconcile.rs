@@ -170,8 +170,19 @@ fn unit_step(unit: &UnitKey, view: &View, accepted: &Revision, looked: bool) -> 
     if ready.reason == "Suspended" || stalled.status == "True" {
         return Step::Stuck(why);
     }
+    if ready.reason == "Frozen" {
+        let end = "drift.mode of the Subscription or of the cluster ends it";
+        return Step::Stuck(format!("{why}; {end}"));
+    }
+    let suspended = view.condition("Suspended");
+    let left = match suspended.status {
+        "True" => format!("; left as they are: {}", suspended.message),
+        _ => String::new(),
+    };
     match has {
-        Some(has) if has == *accepted && ready.status == "True" => Step::Done(format!("{unit} is ready at {accepted}")),
+        Some(has) if has == *accepted && ready.status == "True" => {
+            Step::Done(format!("{unit} is ready at {accepted}{left}"))
+        }
         Some(has) if ready.status == "True" => {
             Step::Waiting(format!("{unit} is ready at {has}, not at {accepted} yet"))
         }
@@ -255,5 +266,24 @@ mod tests {
         check(conditions.clone(), true, &Step::Stuck(format!("shop/web: {message}")));
         let waiting = Step::Waiting(format!("shop/web: Approved: {message}"));
         check(conditions, false, &waiting);
+    }
+
+    #[test]
+    fn what_is_frozen_is_not_waited_for_and_what_is_left_is_said() {
+        let message = "Applied: 1 of 2 objects are not as Git says; drift mode is Freeze";
+        let frozen = json!([{"type": "Ready", "status": "Unknown", "reason": "Frozen", "message": message}]);
+        let end = "drift.mode of the Subscription or of the cluster ends it";
+        let stuck = Step::Stuck(format!("shop/web: {message}; {end}"));
+        check(frozen, false, &stuck);
+        let accepted = Revision::parse("a".repeat(40)).expect("it is one");
+        let conditions = json!([
+            {"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": ""},
+            {"type": "Suspended", "status": "True", "reason": "ObjectsSuspended", "message": "1 of 2 objects"},
+        ]);
+        let view =
+            View::from(json!({"status": {"revision": format!("main@sha1:{accepted}"), "conditions": conditions}}));
+        let unit = "shop/web".parse().expect("it is one");
+        let said = format!("shop/web is ready at {accepted}; left as they are: 1 of 2 objects");
+        assert_eq!(unit_step(&unit, &view, &accepted, true), Step::Done(said));
     }
 }

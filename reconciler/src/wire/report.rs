@@ -193,6 +193,9 @@ pub struct Counts {
     pub drifted: usize,
     /// Left as they are, since somebody said so in Git.
     pub suspended: usize,
+    /// Those of them that are not what Git says.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub behind: usize,
 }
 
 /// One object's result.

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{Cluster, Subscription};
+use crate::finding::Finding;
+use crate::model::{Cluster, DriftMode, Subscription};
 use crate::name::{ClusterName, ObjectKey, VariantName};
-use crate::published::UnitPlacement;
-use crate::schedule::{Assignment, SubscriberMatch, why};
+use crate::published::{Placement, UnitPlacement};
+use crate::schedule::{Assignment, SubscriberMatch, Why, why};
+use crate::suspend::Suspensions;
 
 /// Why a cluster has a unit or not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,6 +29,12 @@ pub struct ClusterExplanation {
     /// Its replicas, where they are divided.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub replicas: BTreeMap<ObjectKey, u64>,
+    /// What is done there about what others change; `None` where it does not have the unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftMode>,
+    /// The Suspension that keeps it at what it was told, by its label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended_by: Option<String>,
 }
 
 /// What was decided about a cluster.
@@ -36,7 +44,7 @@ pub enum Decision {
     Chosen,
     /// It keeps the unit, though nothing would place it there now.
     Kept,
-    /// It keeps the unit as it was, since the unit has an error.
+    /// It keeps the unit as it was, since an Error holds it there.
     Held,
     /// A subscriber matches, and a taint that is not tolerated stands against it.
     Tainted,
@@ -58,58 +66,103 @@ pub(super) struct Explain<'a> {
     pub(super) subscription: &'a Subscription,
     pub(super) assignments: &'a BTreeMap<ClusterName, Assignment>,
     pub(super) previous: Option<&'a UnitPlacement>,
-    /// Whether an Error holds the whole unit.
-    pub(super) held: bool,
+    /// The Errors that hold the unit, as a whole or on some clusters.
+    pub(super) errors: &'a [Finding],
+    pub(super) suspensions: Suspensions<'a>,
+    pub(super) now: i64,
 }
 
 impl Explain<'_> {
     pub(super) fn cluster(&self, cluster: &Cluster) -> ClusterExplanation {
-        let before = self.previous.and_then(|unit| unit.clusters.get(&cluster.name));
+        let name = &cluster.name;
+        let before = self.previous.and_then(|unit| unit.clusters.get(name));
         let why = why(self.subscription, cluster, before.is_some());
-        let assignment = self.assignments.get(&cluster.name);
-        let excluded = why.taint.as_ref().is_some_and(|taint| taint.excludes);
-        let matches = why.matches();
-        let decision = match (assignment, before) {
-            (_, Some(_)) if self.held => Decision::Held,
-            (_, None) if self.held && matches => Decision::Blocked,
-            (Some(_), _) if matches && !excluded => Decision::Chosen,
-            (Some(_), _) => Decision::Kept,
-            (None, _) if matches => Decision::Tainted,
-            (None, _) => Decision::NotMatched,
-        };
-        let mut reasons = match (decision, assignment) {
-            (Decision::Chosen | Decision::Kept, Some(assignment)) => assignment.reasons.clone(),
-            (Decision::Held, _) => vec!["keeps what it had, since the unit has an error".to_owned()],
-            (Decision::Blocked, _) => vec!["matches, and is not placed while the unit has an error".to_owned()],
-            (Decision::NotMatched, _) => vec!["no subscriber matches".to_owned()],
-            _ => Vec::new(),
-        };
-        if let Some(taint) = why.taint.as_ref().filter(|_| !matches!(decision, Decision::Chosen)) {
-            let effect = if taint.excludes {
-                ""
-            } else {
-                ", which leaves what is there"
-            };
-            reasons.push(format!("taint {} is not tolerated{effect}", taint.taint));
-        }
-        if let (true, Some(before), Decision::Tainted | Decision::NotMatched) = (before.is_some(), before, decision) {
-            reasons.push(format!(
-                "it has it since {}, and leaves with this revision",
-                before.revision.short()
-            ));
-        }
+        let assignment = self.assignments.get(name);
+        let error = self.errors.iter().find(|error| error.concerns(name));
+        let decision = decision(&why, assignment, before, error);
         let replicas = match (decision, assignment, before) {
             (Decision::Held, _, Some(before)) => before.replicas.clone(),
             (_, Some(assignment), _) => assignment.replicas.clone(),
             _ => BTreeMap::new(),
         };
+        let drift = match (decision, before) {
+            (Decision::Held, Some(before)) => before.drift,
+            _ => self.subscription.drift_on(Some(cluster)),
+        };
+        let held = self.suspensions.of(&self.subscription.key, name, self.now);
         ClusterExplanation {
-            cluster: cluster.name.clone(),
+            cluster: name.clone(),
             decision,
-            reasons,
+            reasons: reasons(decision, &why, assignment, before, error),
             subscribers: why.subscribers,
             variant: None,
             replicas,
+            drift: decision.has_it().then_some(drift),
+            suspended_by: held.map(|suspension| suspension.label()),
         }
+    }
+}
+
+fn decision(
+    why: &Why,
+    assignment: Option<&Assignment>,
+    before: Option<&Placement>,
+    error: Option<&Finding>,
+) -> Decision {
+    let excluded = why.taint.as_ref().is_some_and(|taint| taint.excludes);
+    let matches = why.matches();
+    match (assignment, before) {
+        (_, Some(_)) if error.is_some() => Decision::Held,
+        (_, None) if error.is_some() && matches => Decision::Blocked,
+        (Some(_), _) if matches && !excluded => Decision::Chosen,
+        (Some(_), _) => Decision::Kept,
+        (None, _) if matches => Decision::Tainted,
+        (None, _) => Decision::NotMatched,
+    }
+}
+
+fn reasons(
+    decision: Decision,
+    why: &Why,
+    assignment: Option<&Assignment>,
+    before: Option<&Placement>,
+    error: Option<&Finding>,
+) -> Vec<String> {
+    // What an Error without a cluster holds is the whole unit, whoever is placed.
+    let whole = error.is_some_and(|error| error.cluster.is_none());
+    let error = error.map(held_by).unwrap_or_default();
+    let mut reasons = match (decision, assignment) {
+        (Decision::Held, None) if !whole => vec![format!("would lose it, and keeps what it had: {error}")],
+        (Decision::Chosen | Decision::Kept, Some(assignment)) => assignment.reasons.clone(),
+        (Decision::Held, _) => vec![format!("keeps what it had, since the unit has an error: {error}")],
+        (Decision::Blocked, _) => vec![format!(
+            "matches, and is not placed while the unit has an error: {error}"
+        )],
+        (Decision::NotMatched, _) => vec!["no subscriber matches".to_owned()],
+        _ => Vec::new(),
+    };
+    if let Some(taint) = why.taint.as_ref().filter(|_| !matches!(decision, Decision::Chosen)) {
+        let effect = if taint.excludes {
+            ""
+        } else {
+            ", which leaves what is there"
+        };
+        reasons.push(format!("taint {} is not tolerated{effect}", taint.taint));
+    }
+    if let (Some(before), Decision::Tainted | Decision::NotMatched) = (before, decision) {
+        reasons.push(format!(
+            "it has it since {}, and leaves with this revision",
+            before.revision.short()
+        ));
+    }
+    reasons
+}
+
+/// Which Error holds, shortly: its words stand among the findings.
+fn held_by(error: &Finding) -> String {
+    match (error.file.as_str(), error.line) {
+        ("", _) => error.reason.clone(),
+        (file, 0) => format!("{} at {file}", error.reason),
+        (file, line) => format!("{} at {file}:{line}", error.reason),
     }
 }

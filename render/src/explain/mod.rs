@@ -1,7 +1,7 @@
 //! Why a unit is where it is, and why it is not elsewhere: the decisions of [`crate::schedule`] and
 //! [`crate::localize`] over again, with their reasons.
 //!
-//! In: a fleet, what is published, a unit. Out: an [`Explanation`] of every cluster and every variant, as data
+//! In: what is known ([`Context`]), a unit. Out: an [`Explanation`] of every cluster and every variant, as data
 //! without a value of any object. What clusters say of it, and how it is printed, is deliberately not here.
 
 mod cluster;
@@ -20,7 +20,20 @@ use crate::published::Published;
 use crate::schedule;
 
 pub use cluster::{ClusterExplanation, Decision};
-pub use variant::VariantExplanation;
+pub use variant::{Standing, VariantExplanation};
+
+/// What an explanation looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// What the revision says.
+    pub fleet: &'a Fleet,
+    /// What is published, and kept where something is held.
+    pub published: &'a Published,
+    /// What was found when the revision was loaded and planned: an Error of the unit holds it where it says so.
+    pub findings: &'a [Finding],
+    /// Seconds since 1970; it decides which Suspensions hold.
+    pub now: i64,
+}
 
 /// Why a unit is where it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,34 +56,46 @@ pub struct Explanation {
 }
 
 /// Explains a unit; `None` when no Subscription of that name is declared. With `only`, one cluster alone.
-pub fn explain(fleet: &Fleet, published: &Published, key: &UnitKey, only: Option<&ClusterName>) -> Option<Explanation> {
+pub fn explain(looking: &Context<'_>, key: &UnitKey, only: Option<&ClusterName>) -> Option<Explanation> {
+    let fleet = looking.fleet;
     let unit = fleet.units.get(key)?;
-    let previous = published.units.get(key);
+    let previous = looking.published.units.get(key);
     let reports = Reports::default();
     let context = schedule::Context::new(fleet, &reports, 0);
     let (assignments, mut findings) = schedule::schedule_unit(&context, unit, previous);
     findings.extend(unit.blocked.iter().cloned());
-    let held = findings.iter().any(Finding::is_error);
+    let errors = findings.iter().filter(|finding| finding.is_error());
+    let said = looking.findings.iter();
+    let said = said.filter(|finding| finding.is_error() && finding.unit.as_ref() == Some(key));
+    let errors: Vec<Finding> = errors.chain(said).cloned().collect();
     let wanted = |cluster: &&Cluster| only.is_none_or(|only| *only == cluster.name);
     let clusters: Vec<&Cluster> = fleet.clusters.values().filter(wanted).collect();
     let explain = cluster::Explain {
         subscription: &unit.subscription,
         assignments: &assignments,
         previous,
-        held,
+        errors: &errors,
+        suspensions: fleet.suspensions(),
+        now: looking.now,
     };
     let mut explained: Vec<_> = clusters.iter().map(|cluster| explain.cluster(cluster)).collect();
-    let having = explained
+    let told = explained
         .iter()
         .zip(&clusters)
-        .filter(|(explained, _)| explained.decision.has_it())
-        .map(|(_, cluster)| *cluster);
-    let variants = variant::explain(fleet, unit, having);
+        .map(|(explained, cluster)| variant::Told {
+            cluster,
+            decision: explained.decision,
+            is_wanted: assignments.contains_key(&cluster.name),
+            before: previous.and_then(|unit| unit.entry(&cluster.name)),
+        });
+    // What is blocked as a whole may not be known whole, so that its overrides say little.
+    let is_known = unit.blocked.is_empty();
+    let variants = variant::explain(fleet, unit, told.filter(|told| told.has_variant(is_known)));
     let of_cluster: BTreeMap<_, _> = variants
         .iter()
         .flat_map(|variant| variant.clusters.iter().map(|cluster| (cluster, &variant.variant)))
         .collect();
-    for cluster in &mut explained {
+    for cluster in explained.iter_mut().filter(|cluster| cluster.decision.has_it()) {
         cluster.variant = of_cluster.get(&cluster.cluster).map(|name| (*name).clone());
     }
     findings.extend(variants.iter().flat_map(VariantExplanation::problems));

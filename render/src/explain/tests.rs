@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::fixture::{
     base, cluster, cluster_name, fleet, globalization, localization, revision, step, subscriber, subscription,
 };
-use crate::model::{OverrideStepType, Taint, TaintEffect};
+use crate::model::{DriftMode, OverrideStepType, Taint, TaintEffect};
 use crate::name::{ObjectKey, VariantName};
 use crate::published::{Placement, UnitPlacement, Variant};
 
@@ -82,7 +82,20 @@ fn key() -> UnitKey {
 }
 
 fn explained(fleet: &Fleet, published: &Published) -> Explanation {
-    explain(fleet, published, &key(), None).expect("the unit is declared")
+    explained_with(fleet, published, &[])
+}
+
+fn explained_with(fleet: &Fleet, published: &Published, findings: &[Finding]) -> Explanation {
+    explain(&looking(fleet, published, findings), &key(), None).expect("the unit is declared")
+}
+
+fn looking<'a>(fleet: &'a Fleet, published: &'a Published, findings: &'a [Finding]) -> Context<'a> {
+    Context {
+        fleet,
+        published,
+        findings,
+        now: 0,
+    }
 }
 
 #[track_caller]
@@ -213,9 +226,78 @@ fn one_cluster_alone_is_explained_as_among_all() {
     let world = world(TaintEffect::NoSchedule);
     let all = explained(&world, &Published::default());
     for cluster in &all.clusters {
-        let one = explain(&world, &Published::default(), &key(), Some(&cluster.cluster));
+        let nothing = Published::default();
+        let one = explain(&looking(&world, &nothing, &[]), &key(), Some(&cluster.cluster));
         assert_eq!(one.expect("it is declared").clusters, std::slice::from_ref(cluster));
     }
     let other = UnitKey::new("default", "other").expect("a valid unit");
-    assert!(explain(&world, &Published::default(), &other, None).is_none());
+    assert!(explain(&looking(&world, &Published::default(), &[]), &other, None).is_none());
+}
+
+/// An Error of the plan that holds the unit on these clusters.
+fn holding(reason: &str, clusters: &[&str]) -> Finding {
+    let names: Vec<_> = clusters.iter().map(|name| cluster_name(name)).collect();
+    Finding::error(reason, "it would go")
+        .at("subscriptions/web.yaml", 1)
+        .unit(&key())
+        .clusters(&names)
+}
+
+#[test]
+fn what_the_plan_holds_is_held_on_every_cluster_that_it_names() {
+    let world = world(TaintEffect::NoSchedule);
+    let there = placed(&["a", "b"]);
+    let guarded = holding("PruneBudgetExceeded", &["a", "b"]);
+    let explanation = explained_with(&world, &there, &[guarded]);
+    let by = "keeps what it had: PruneBudgetExceeded at subscriptions/web.yaml:1";
+    check(&explanation, "b", Decision::Held, by);
+    check(&explanation, "a", Decision::Held, "PruneBudgetExceeded");
+    let having = explanation.clusters.iter().filter(|cluster| cluster.decision.has_it());
+    assert_eq!(having.count(), 2, "what is held is there: {explanation:#?}");
+    // Where nobody has it yet, nothing is kept.
+    let explanation = explained_with(&world, &Published::default(), &[holding("ChartFails", &["a", "c"])]);
+    check(
+        &explanation,
+        "a",
+        Decision::Blocked,
+        "ChartFails at subscriptions/web.yaml:1",
+    );
+    check(&explanation, "c", Decision::Blocked, "ChartFails");
+    check(&explanation, "b", Decision::NotMatched, "no subscriber matches");
+}
+
+#[test]
+fn a_held_variant_is_told_with_the_overrides_that_made_it() {
+    let world = world(TaintEffect::NoSchedule);
+    let mut there = placed(&["a"]);
+    let unit = there.units.get_mut(&key()).expect("it is published");
+    for variant in unit.variants.values_mut() {
+        variant.overrides = vec!["Localization a/tint".to_owned()];
+    }
+    let explanation = explained_with(&world, &there, &[holding("OverrideUnusable", &["a"])]);
+    let [held] = &explanation.variants[..] else {
+        panic!("one variant, and not {explanation:#?}")
+    };
+    assert_eq!(
+        (held.standing, &held.clusters[..]),
+        (Standing::Held, &[cluster_name("a")][..])
+    );
+    assert_eq!(held.overrides, ["Localization a/tint"]);
+    assert_eq!(held.made_from, Some(revision()));
+}
+
+#[test]
+fn the_drift_mode_that_counts_is_told_for_each_cluster_that_has_it() {
+    let mut world = world(TaintEffect::NoSchedule);
+    let unit = world.units.get_mut(&key()).expect("it is declared");
+    let subscription = Arc::make_mut(&mut unit.subscription);
+    subscription.drift = Some(DriftMode::Report);
+    let frozen = world.clusters.get_mut(&cluster_name("c")).expect("it is registered");
+    (frozen.drift, frozen.taints) = (Some(DriftMode::Freeze), Vec::new());
+    let modes: Vec<_> = explained(&world, &Published::default())
+        .clusters
+        .iter()
+        .map(|cluster| cluster.drift)
+        .collect();
+    assert_eq!(modes, [Some(DriftMode::Report), None, Some(DriftMode::Freeze)]);
 }

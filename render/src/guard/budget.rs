@@ -234,14 +234,11 @@ impl Limit<'_> {
             PruneAllowance::TRAILER,
             allowance.text()
         );
-        let mut finding = Finding::error(REASON_BUDGET, message)
+        Finding::error(REASON_BUDGET, message)
             .at(place.0, place.1)
             .hint(hint)
-            .unit(unit);
-        if let Some(first) = names.first() {
-            finding = finding.cluster(first);
-        }
-        finding
+            .unit(unit)
+            .clusters(&names)
     }
 }
 

@@ -87,14 +87,11 @@ fn finding(scene: &Scene<'_>, unit: &UnitKey, rival: &UnitKey, contested: &Conte
         place(&own),
         place(&other),
     );
-    let mut finding = Finding::error("ObjectClaimedTwice", message)
+    Finding::error("ObjectClaimedTwice", message)
         .at(own.0, own.1)
         .hint("take it out of one of the two; to move it, do both in one commit")
-        .unit(unit);
-    if let Some(first) = contested.clusters.first() {
-        finding = finding.cluster(first);
-    }
-    finding
+        .unit(unit)
+        .clusters(&contested.clusters)
 }
 
 /// `Kind namespace/name`.

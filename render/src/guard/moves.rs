@@ -105,12 +105,9 @@ fn finding(scene: &Scene<'_>, unit: &UnitKey, heir: &UnitKey, moving: &Moving) -
     if place.0.is_empty() {
         place = subscription(scene, heir);
     }
-    let mut finding = Finding::error("ObjectMoveHeld", message)
+    Finding::error("ObjectMoveHeld", message)
         .at(place.0, place.1)
         .hint(format!("correct or resume {heir}"))
-        .unit(unit);
-    if let Some(first) = moving.clusters.first() {
-        finding = finding.cluster(first);
-    }
-    finding
+        .unit(unit)
+        .clusters(&moving.clusters)
 }

@@ -276,6 +276,12 @@ fn what_goes_beyond_a_budget_stays_until_exactly_that_list_is_allowed() {
         "4 objects would go from cluster a and 1 other, such as ConfigMap shop/y; PruneBudget small \
          (policies/small.yaml:1) allows 3 objects"
     );
+    let (first, others) = (finding.cluster.as_ref(), &finding.also_on[..]);
+    assert_eq!(
+        (first, others),
+        (Some(&cluster_name("a")), &[cluster_name("b")][..]),
+        "both are held"
+    );
     let word = world.exceeded[0].allowance.text();
     assert!(word.starts_with("4 "), "{word}");
     assert!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ApplyPolicy, DriftMode, TaintEffect};
+use crate::model::{ApplyPolicy, Cluster, DriftMode, TaintEffect};
 use crate::name::UnitKey;
 use crate::selector::LabelSelector;
 
@@ -29,6 +29,14 @@ pub struct Subscription {
     pub file: Arc<str>,
     /// See `file`.
     pub line: u32,
+}
+
+impl Subscription {
+    /// What is done about drift on a cluster: the cluster's word counts before the Subscription's.
+    pub fn drift_on(&self, cluster: Option<&Cluster>) -> DriftMode {
+        let of_cluster = cluster.and_then(|cluster| cluster.drift);
+        of_cluster.or(self.drift).unwrap_or_default()
+    }
 }
 
 /// How replicas are shared out over the chosen clusters.

@@ -112,11 +112,7 @@ fn finding((key, unit): (&UnitKey, &Unit), chart: &ObjectKey, saying: &Saying, c
         Some(object) => finding.at(object.file.as_ref(), object.line),
         None => finding,
     };
-    let finding = finding.unit(key);
-    match clusters.first() {
-        Some(first) => finding.cluster(first),
-        None => finding,
-    }
+    finding.unit(key).clusters(clusters)
 }
 
 /// Over all that is predicted; of a fleet without charts nobody looks at it.

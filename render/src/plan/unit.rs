@@ -348,7 +348,7 @@ impl Group<'_> {
         };
         let entry = |(cluster, assignment): (&ClusterName, &Assignment)| {
             let before = previous.and_then(|unit| unit.clusters.get(cluster));
-            let drift = drift_mode(context, made.subscription, cluster);
+            let drift = made.subscription.drift_on(context.snapshot.fleet.clusters.get(cluster));
             let is_same = |before: &&Placement| {
                 before.variant.plain() == *name && before.replicas == assignment.replicas && before.drift == drift
             };
@@ -387,12 +387,9 @@ impl Group<'_> {
         clusters.filter_map(|cluster| as_before(previous?, cluster)).collect()
     }
 
-    /// The finding with the unit and the clusters that it holds: the first by name, the rest counted.
+    /// The finding with the unit and the clusters that it holds; its words count all but the first by name.
     fn blamed(&self, finding: Finding, unit: &UnitKey) -> Finding {
-        let mut finding = finding.unit(unit);
-        if let Some(first) = self.assignments.keys().next() {
-            finding = finding.cluster(first);
-        }
+        let mut finding = finding.unit(unit).clusters(self.assignments.keys());
         if self.assignments.len() > 1 {
             finding.message = format!(
                 "{}, also on {} other clusters",
@@ -402,13 +399,6 @@ impl Group<'_> {
         }
         finding
     }
-}
-
-/// What is done about drift there: the cluster's word counts before the Subscription's.
-fn drift_mode(context: &Context<'_>, subscription: &Subscription, cluster: &ClusterName) -> DriftMode {
-    let declared = context.snapshot.fleet.clusters.get(cluster);
-    let of_cluster = declared.and_then(|cluster| cluster.drift);
-    of_cluster.or(subscription.drift).unwrap_or_default()
 }
 
 fn placement(name: &VariantName, assignment: &Assignment, revision: &Revision) -> Placement {

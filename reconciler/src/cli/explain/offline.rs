@@ -1,13 +1,14 @@
 //! An explanation from a clone: what the push of a revision would decide.
 
 use anyhow::Context as _;
+use render::explain::{Context, explain};
 use render::load::LoadMemo;
 use render::{ClusterName, Published, UnitKey};
 use serde_json::Value;
 
 use super::{ExplainOptions, hint};
-use crate::cli::output;
 use crate::cli::progress::Progress;
+use crate::cli::{output, plan};
 use crate::hub::load_revision;
 
 /// Explains a unit at a revision, on what the hub has rendered; `None` where there is no such unit, which is
@@ -25,8 +26,10 @@ pub(super) fn explanation(
         .resolve(revision)
         .with_context(|| format!("failed to find {revision}"))?;
     let progress = Progress::begin(format!("reading {revision}"));
-    let (fleet, findings) = load_revision(&source, &revision, &mut LoadMemo::default())
+    let (fleet, _) = load_revision(&source, &revision, &mut LoadMemo::default())
         .with_context(|| format!("failed to read {revision}"))?;
+    // A plan as the hub makes it says what would be held back.
+    let findings = plan::findings(&options.clone, &revision)?;
     let rendered = options.clone.rendered(&source)?;
     let published = rendered.map(|rendered| rendered.published);
     let published = published.unwrap_or_else(Published::default);
@@ -37,7 +40,13 @@ pub(super) fn explanation(
         ));
         return Ok(None);
     }
-    let Some(mut explained) = render::explain::explain(&fleet, &published, &unit, cluster.as_ref()) else {
+    let looking = Context {
+        fleet: &fleet,
+        published: &published,
+        findings: &findings,
+        now: jiff::Timestamp::now().as_second(),
+    };
+    let Some(mut explained) = explain(&looking, &unit, cluster.as_ref()) else {
         output::tell(&format!("error: subscriptions \"{unit}\" not found at {revision}\n"));
         let names: Vec<_> = fleet.units.keys().map(ToString::to_string).collect();
         hint(&unit.to_string(), &names);

@@ -15,6 +15,9 @@ const OBJECTS_SHOWN_MAX: usize = 5;
 /// Fields of a step that are told one by one; the whole list is `-o json`'s.
 const FIELDS_SHOWN_MAX: usize = 8;
 
+/// Digits of a commit, as elsewhere.
+const REVISION_DIGITS: usize = 12;
+
 /// The whole.
 pub(super) fn text(explanation: &Value) -> String {
     let mut text = head(explanation);
@@ -77,9 +80,25 @@ fn write_holds(text: &mut String, explanation: &Value) {
 fn write_clusters(text: &mut String, explanation: &Value) {
     let clusters: Vec<_> = list(explanation, "clusters").collect();
     let having = clusters.iter().filter(|cluster| has_it(cluster)).count();
+    let count = |standing: Standing| {
+        clusters
+            .iter()
+            .filter(|cluster| Standing::of(cluster) == standing)
+            .count()
+    };
+    let standings = [
+        (count(Standing::Held), "held as they were"),
+        (count(Standing::Leaving), "still leaving"),
+        (count(Standing::Blocked), "not placed yet"),
+    ];
+    let said: String = standings
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, words)| format!(", {count} {words}"))
+        .collect();
     write(
         text,
-        format_args!("\nClusters: {having} of {} have it\n", clusters.len()),
+        format_args!("\nClusters: {having} of {} have it{said}\n", clusters.len()),
     );
     // In the order in which a body was first seen, so that the order of names is kept.
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
@@ -96,7 +115,29 @@ fn write_clusters(text: &mut String, explanation: &Value) {
 }
 
 fn has_it(cluster: &Value) -> bool {
-    matches!(cluster["decision"].as_str(), Some("Chosen" | "Kept" | "Held"))
+    matches!(cluster["decision"].as_str(), Some("Chosen" | "Kept")) || Standing::of(cluster) == Standing::Held
+}
+
+/// What keeps a cluster from having what the newest revision says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Free,
+    Held,
+    Leaving,
+    Blocked,
+}
+
+impl Standing {
+    fn of(cluster: &Value) -> Self {
+        match cluster["decision"].as_str().unwrap_or_default() {
+            "Held" => Self::Held,
+            "Blocked" => Self::Blocked,
+            _ if cluster["leaving"] != true => Self::Free,
+            // What is to leave stays for as long as a Suspension holds it.
+            _ if cluster["suspendedBy"].is_string() => Self::Held,
+            _ => Self::Leaving,
+        }
+    }
 }
 
 /// The decision, why, and how far it has come.
@@ -130,6 +171,16 @@ fn cluster_body(cluster: &Value) -> String {
                 format_args!("    subscriber {position} asks for {}\n", unmet.join("; ")),
             );
         }
+    }
+    let suspended = match (cluster["suspended"].as_str(), cluster["suspendedBy"].as_str()) {
+        (Some(said), _) => Some(visible(said)),
+        (None, by) => by.map(|by| format!("by {}", visible(by))),
+    };
+    if let Some(suspended) = suspended.filter(|_| has_it(cluster)) {
+        write(&mut body, format_args!("    suspended: {suspended}\n"));
+    }
+    if let Some(drift) = cluster["drift"].as_str() {
+        write(&mut body, format_args!("    drift mode {}\n", visible(drift)));
     }
     write_progress(&mut body, cluster);
     body
@@ -207,12 +258,31 @@ fn write_variants(text: &mut String, explanation: &Value) {
             .filter_map(Value::as_str)
             .map(visible)
             .collect();
+        let overrides: Vec<_> = list(variant, "overrides")
+            .filter_map(Value::as_str)
+            .map(visible)
+            .collect();
+        let has_steps = list(variant, "steps").next().is_some();
+        let standing = match variant["standing"].as_str() {
+            Some("Held") => ", held as it was",
+            Some("Blocked") => ", not made yet",
+            _ => "",
+        };
         write(
             text,
-            format_args!("\nVariant {} on {}\n", of(variant, "variant"), named(&names)),
+            format_args!("\nVariant {} on {}{standing}\n", of(variant, "variant"), named(&names)),
         );
-        if list(variant, "overrides").next().is_none() {
-            text.push_str("  no override meets them: as the feeds say\n");
+        match (variant["madeFrom"].as_str(), overrides.is_empty()) {
+            (None, true) => text.push_str("  no override meets them: as the feeds say\n"),
+            (None, false) => {}
+            (Some(from), true) => write(text, format_args!("  made from {}, without overrides\n", short(from))),
+            (Some(from), false) => {
+                let overrides = overrides.join(", ");
+                write(text, format_args!("  made from {} with {overrides}\n", short(from)));
+            }
+        }
+        if has_steps && variant["madeFrom"].is_string() {
+            text.push_str("  what overrides would make of it now:\n");
         }
         let mut position = 0;
         let mut by = String::new();
@@ -255,6 +325,11 @@ fn write_step(text: &mut String, step: &Value) {
     if more > 0 {
         write(text, format_args!("       and {more} more fields\n"));
     }
+}
+
+/// A commit by its first digits.
+fn short(revision: &str) -> String {
+    visible(revision).chars().take(REVISION_DIGITS).collect()
 }
 
 fn named(names: &[String]) -> String {

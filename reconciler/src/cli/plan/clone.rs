@@ -13,7 +13,7 @@ use crate::hub::source::Source;
 const RENDERED_REF: &str = "flotilla/rendered";
 
 /// Which clone.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct CloneOptions {
     /// The repository, or a clone of it. What is not committed does not count.
     #[arg(long, env = "FLOTILLA_REPOSITORY", default_value = ".")]

@@ -127,6 +127,16 @@ pub(super) fn exceeded(clone: &std::path::Path, branch: &str) -> anyhow::Result<
     Ok(compare::shown(&of_head(clone, branch))?.exceeded)
 }
 
+/// What is wrong at a revision of a clone, and what a hub would hold back of it.
+pub(super) fn findings(clone: &CloneOptions, revision: &render::Revision) -> anyhow::Result<Vec<Finding>> {
+    let arguments = PlanArguments {
+        clone: clone.clone(),
+        to: revision.to_string(),
+        ..of_head(&clone.repository, "")
+    };
+    Ok(compare::shown(&arguments)?.findings)
+}
+
 /// In a line: what the newest commit of a clone changes in what the hub rendered, as far as the clone knows it.
 pub(super) fn summary(clone: &std::path::Path, branch: &str) -> anyhow::Result<String> {
     let shown = compare::shown(&of_head(clone, branch))?;

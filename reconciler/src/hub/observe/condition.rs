@@ -98,8 +98,9 @@ pub(super) fn summary<'a>(
     };
     let why = format!("{}: {}", open.kind, open.message);
     let ready = Condition::unknown("Ready", &open.reason, why.clone());
-    // A cluster that is away is not at work, and what is suspended waits for a person: nothing is under way.
-    if [super::ladder::OFFLINE, super::ladder::SUSPENDED].contains(&open.reason.as_str()) {
+    // A cluster that is away is not at work, and what is suspended or frozen waits for a person: nothing is under way.
+    let at_rest = [super::ladder::OFFLINE, super::ladder::SUSPENDED, super::ladder::FROZEN];
+    if at_rest.contains(&open.reason.as_str()) {
         return vec![ready];
     }
     vec![ready, Condition::yes("Reconciling", "Progressing", why)]

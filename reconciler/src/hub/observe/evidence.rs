@@ -1,12 +1,13 @@
 //! The two rungs that only the cluster itself can speak for, from what it reported.
 
+use render::model::DriftMode;
 use render::{ClusterName, Finding, ObjectKey, UnitKey};
 use serde::Serialize;
 
 use super::condition::Condition;
 use super::index::Observation;
-use super::ladder::{OFFLINE, Rung};
-use crate::wire::{Health, ObjectResult, ObjectState, Report, UnitReport, UnitState};
+use super::ladder::{FROZEN, OFFLINE, Rung};
+use crate::wire::{Counts, Health, ObjectResult, ObjectState, Report, UnitReport, UnitState};
 
 /// The API server refused objects; the applier tries again.
 pub(super) const APPLY_FAILED: &str = "ApplyFailed";
@@ -25,6 +26,9 @@ pub(super) const BLOCKED: &str = "DependencyFailed";
 
 /// The cluster did not believe what it was told.
 pub(super) const REFUSED: &str = "EnvelopeRefused";
+
+/// What drift mode Freeze means.
+pub(super) const FREEZE: &str = "drift mode is Freeze: nothing of it is changed, also not what Git changes";
 
 /// An object that is not as it should be, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -98,7 +102,7 @@ fn object(result: &ObjectResult) -> String {
     label(&result.object)
 }
 
-fn label(key: &ObjectKey) -> String {
+pub(super) fn label(key: &ObjectKey) -> String {
     if key.namespace.is_empty() {
         format!("{} {}", key.kind, key.name)
     } else {
@@ -123,7 +127,8 @@ impl Observation<'_> {
         };
         let counts = result.counts;
         match result.state {
-            UnitState::Applied => Condition::yes(kind, "Applied", format!("{} objects are applied", counts.objects)),
+            UnitState::Applied if self.is_frozen(unit, cluster) => frozen(kind, result),
+            UnitState::Applied => Condition::yes(kind, "Applied", applied(counts)),
             UnitState::Failed => failed(kind, result),
             _ if !connected => not_reported(kind, connected, report),
             UnitState::Waiting if !result.message.is_empty() => {
@@ -165,6 +170,21 @@ impl Observation<'_> {
         }
     }
 
+    /// Whether the cluster is told to change nothing of a unit.
+    pub(super) fn is_frozen(&self, unit: &UnitKey, cluster: &ClusterName) -> bool {
+        let told = self.released(unit, cluster);
+        told.is_some_and(|(placement, _)| placement.drift == DriftMode::Freeze)
+    }
+
+    /// Whether the cluster said what it holds, and that is nothing of a unit.
+    pub(super) fn has_nothing(&self, unit: &UnitKey, cluster: &ClusterName) -> bool {
+        let report = self.report(cluster).filter(|report| report.held_read);
+        report.is_some_and(|report| {
+            let held = report.held.as_ref();
+            !held.is_some_and(|held| held.units.contains_key(unit)) && !report.units.contains_key(unit)
+        })
+    }
+
     /// What the cluster said of exactly the content that it is told to have. An older content's result
     /// says nothing about the newer one.
     fn result_of_released(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&UnitReport> {
@@ -177,6 +197,34 @@ impl Observation<'_> {
         let same = held.digest == variant.digest && held.replicas == placement.replicas;
         self.unit_report(unit, cluster)
             .filter(|result| same && result.digest == Some(variant.digest))
+    }
+}
+
+/// How many objects of a unit are applied, and how many are left out.
+fn applied(counts: Counts) -> String {
+    match counts.suspended {
+        0 => format!("{} objects are applied", counts.objects),
+        left => format!("{} objects are applied, {left} are left as they are", counts.applied),
+    }
+}
+
+/// Whether a frozen unit is as Git says. Where it is, nothing waits.
+fn frozen(kind: &'static str, report: &UnitReport) -> Condition {
+    let counts = report.counts;
+    if counts.behind == 0 && counts.drifted == 0 {
+        let message = format!("{} objects are as Git says, and are left as they are", counts.objects);
+        return Condition::yes(kind, "Applied", message);
+    }
+    let other = counts.behind.max(counts.drifted);
+    let message = format!("{other} of {} objects are not as Git says; {FREEZE}", counts.objects);
+    Condition::unknown(kind, FROZEN, message)
+}
+
+/// Of what is suspended, what is not as Git says: `, 1 of them not as Git says`.
+pub(super) fn behind(report: &UnitReport) -> String {
+    match report.counts.behind {
+        0 => String::new(),
+        behind => format!(", {behind} of them not as Git says"),
     }
 }
 

@@ -83,11 +83,14 @@ impl<'a> Observation<'a> {
     /// The first Error that holds a unit as a whole, or on this cluster.
     pub(super) fn error(&self, unit: &UnitKey, cluster: Option<&ClusterName>) -> Option<&'a Finding> {
         let errors = self.errors.get(unit)?;
-        let concerns = |finding: &&&Finding| match (&finding.cluster, cluster) {
-            (None, _) | (_, None) => true,
-            (Some(named), Some(cluster)) => named == cluster,
-        };
+        let concerns = |finding: &&&Finding| cluster.is_none_or(|cluster| finding.concerns(cluster));
         errors.iter().find(concerns).copied()
+    }
+
+    /// The Error that keeps on a cluster what it has of a unit.
+    pub(in crate::hub) fn held_by(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&'a Finding> {
+        self.rendered(unit, cluster)?;
+        self.error(unit, Some(cluster))
     }
 
     /// The Suspension that keeps a unit on a cluster as it is, as of the newest event.

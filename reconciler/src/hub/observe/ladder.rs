@@ -14,6 +14,9 @@ pub(super) const OFFLINE: &str = "Offline";
 /// Why a cluster is not told what is rendered: a Suspension. Nothing is under way until it ends.
 pub(super) const SUSPENDED: &str = "Suspended";
 
+/// Why what Git says is not applied: the drift mode. Nothing is under way until it is another one.
+pub(super) const FROZEN: &str = "Frozen";
+
 /// The rungs, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
@@ -114,9 +117,10 @@ fn suspended_objects(report: &UnitReport) -> Option<Condition> {
         .iter()
         .find(|result| result.state == ObjectState::Suspended);
     let such_as = shown.map_or_else(String::new, |result| {
-        format!(", such as {}: {}", result.object, result.message)
+        format!(", such as {}: {}", evidence::label(&result.object), result.message)
     });
-    let message = format!("{count} of {} objects{such_as}", report.counts.objects);
+    let behind = evidence::behind(report);
+    let message = format!("{count} of {} objects{behind}{such_as}", report.counts.objects);
     Some(Condition::yes(SUSPENDED, "ObjectsSuspended", message))
 }
 
@@ -130,13 +134,15 @@ fn is_stalled(rung: &Condition) -> bool {
 impl Observation<'_> {
     /// How a unit fares on a cluster.
     pub fn placement(&self, unit: &UnitKey, cluster: &ClusterName) -> PlacementView {
-        let leaving = self.rendered(unit, cluster).is_none();
+        let report = self.unit_report(unit, cluster);
+        // What nobody was told of and nobody has is on its way there, and not on its way out.
+        let is_there = report.is_some() || self.released(unit, cluster).is_some();
+        let leaving = is_there && self.rendered(unit, cluster).is_none();
         let ladder = if leaving {
             self.leaving_ladder(unit, cluster)
         } else {
             self.ladder(unit, cluster)
         };
-        let report = self.unit_report(unit, cluster);
         let offline = !self.is_connected(cluster);
         let mut counts = report.map(|report| report.counts).unwrap_or_default();
         let mut worst = report
@@ -164,6 +170,7 @@ impl Observation<'_> {
                     SUSPENDED,
                     format!("by {}", suspension.label()),
                 )),
+                None if self.is_frozen(unit, cluster) => Some(Condition::yes(SUSPENDED, FROZEN, evidence::FREEZE)),
                 None => report.and_then(suspended_objects),
             },
         }
@@ -281,7 +288,8 @@ impl Observation<'_> {
         let left = |rung: Rung| Condition::yes(rung.as_str(), "Removed", "it has left the delivery");
         let kind = Rung::Applied.as_str();
         let removing = match self.unit_report(unit, cluster) {
-            None => Condition::unknown(kind, "Removing", "its removal is not reported yet"),
+            None if self.has_nothing(unit, cluster) => Condition::yes(kind, "Removed", "nothing of it is there"),
+            None => evidence::not_reported(kind, self.is_connected(cluster), self.report(cluster)),
             Some(_) if !self.is_connected(cluster) => {
                 Condition::unknown(kind, OFFLINE, "it is removed when the cluster is back")
             }
@@ -306,7 +314,7 @@ impl Observation<'_> {
         };
         let healthy = if removing.is_true() {
             let message = removing.message.clone();
-            Condition::yes(Rung::Healthy.as_str(), "Kept", message)
+            Condition::yes(Rung::Healthy.as_str(), &removing.reason, message)
         } else {
             Condition::unknown(Rung::Healthy.as_str(), "Removing", "it is being removed")
         };

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use render::explain::{Explanation, explain};
+use render::explain::{Context, Explanation, explain};
 use render::{ClusterName, Finding, Published, UnitKey};
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,15 @@ pub(super) fn explanation(state: &State, unit: &UnitKey, only: Option<&ClusterNa
     let nothing = Published::default();
     let published = published.map_or(&nothing, |commit| commit.published.as_ref());
     let fleet = state.fleet.as_ref();
-    let explained = fleet.and_then(|fleet| explain(fleet, published, unit, only));
+    let explained = fleet.and_then(|fleet| {
+        let looking = Context {
+            fleet,
+            published,
+            findings: &state.findings,
+            now: state.now,
+        };
+        explain(&looking, unit, only)
+    });
     let has = observation.placements.get(unit).cloned().unwrap_or_default();
     if explained.is_none() && has.is_empty() {
         return Err(Refused::no_such_in(GROUP, "subscriptions", unit.name()));
@@ -52,14 +60,8 @@ fn findings(
     only: Option<&ClusterName>,
     explained: Option<&Explanation>,
 ) -> BTreeSet<Finding> {
-    let concerns = |finding: &&Finding| {
-        let cluster = finding
-            .cluster
-            .as_ref()
-            .zip(only)
-            .is_none_or(|(named, only)| named == only);
-        finding.unit.as_ref() == Some(unit) && cluster
-    };
+    let concerns =
+        |finding: &&Finding| finding.unit.as_ref() == Some(unit) && only.is_none_or(|only| finding.concerns(only));
     let known: BTreeSet<Finding> = state.findings.iter().filter(concerns).cloned().collect();
     let places: BTreeSet<_> = known
         .iter()
@@ -115,19 +117,41 @@ fn clusters(
     let explained: BTreeSet<_> = explained.iter().map(|cluster| &cluster.cluster).collect();
     let others = has.iter().filter(|name| !explained.contains(**name));
     for name in others.filter(|name| only.is_none_or(|only| only == **name)) {
-        let reason = "the unit is declared no more, or the cluster's file is gone";
-        let mut value = json!({ "cluster": name, "decision": "Leaving", "reasons": [reason] });
+        let mut value = undeclared(observation, unit, name);
         observed(observation, unit, name, &mut value);
         all.push(value);
     }
     Value::Array(all)
 }
 
+/// A cluster that has a unit which is declared no more, or whose file is gone: it leaves, unless something holds it.
+fn undeclared(observation: &Observation<'_>, unit: &UnitKey, cluster: &ClusterName) -> Value {
+    let gone = "the unit is declared no more, or the cluster's file is gone";
+    match observation.held_by(unit, cluster) {
+        Some(error) => {
+            let reason = format!("{gone}; it is kept: {}", error.reason);
+            json!({ "cluster": cluster, "decision": "Held", "reasons": [reason] })
+        }
+        None => json!({ "cluster": cluster, "decision": "Leaving", "reasons": [gone] }),
+    }
+}
+
 fn observed(observation: &Observation<'_>, unit: &UnitKey, cluster: &ClusterName, value: &mut Value) {
     let PlacementView {
-        ladder, worst, counts, ..
+        ladder,
+        worst,
+        counts,
+        leaving,
+        suspended,
+        ..
     } = observation.placement(unit, cluster);
     let mut fields = Map::new();
+    if leaving {
+        fields.insert("leaving".to_owned(), json!(true));
+    }
+    if let Some(suspended) = suspended {
+        fields.insert("suspended".to_owned(), json!(suspended.message));
+    }
     fields.insert("session".to_owned(), json!(observation.session(cluster)));
     fields.insert("ladder".to_owned(), plain(&ladder.0));
     fields.insert("counts".to_owned(), plain(counts));

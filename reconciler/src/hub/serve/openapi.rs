@@ -169,6 +169,11 @@ const PLACEMENT: &[Field] = &[
         "The source revision since which the content is as it is.",
     ),
     ("placedBy", "string", "The source revision that placed it so."),
+    (
+        "drift",
+        "string",
+        "What is done there about what others change: Correct, Report or Freeze.",
+    ),
     ("replicas", "object", "Object to replicas, where they are divided."),
     ("reasons", "[]string", "Why this cluster has it, and this many."),
 ];
@@ -219,7 +224,12 @@ const FINDING: &[Field] = &[
     ("message", "string", "What is wrong."),
     ("hint", "string", "What to do about it."),
     ("unit", "string", "The unit that is held."),
-    ("cluster", "string", "The cluster that it is about."),
+    (
+        "cluster",
+        "string",
+        "The cluster that it is about, or the first of them.",
+    ),
+    ("alsoOn", "[]string", "The other clusters that it is about."),
 ];
 
 const FLEET_STATUS: &[Field] = &[

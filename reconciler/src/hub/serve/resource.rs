@@ -187,6 +187,10 @@ const PLACEMENT: &[Column] = &[
     text("Revision", "The source revision since which the variant is as it is."),
     text("Waits-For", "The lowest rung of the ladder that is not reached."),
     wide(text("Objects", "Objects that are as they should be, of all.")),
+    wide(text(
+        "Drift",
+        "What is done there about what others change: Correct, Report or Freeze.",
+    )),
     MESSAGE,
 ];
 

@@ -80,6 +80,25 @@ fn a_chart_that_helm_refuses_keeps_its_cluster_at_the_last_good_content() {
 }
 
 #[test]
+fn a_chart_that_helm_refuses_for_two_clusters_marks_both() {
+    let before = with_previews(1, '1', &Plan::default(), |_| Some(steady()));
+    let failed = |_: &str| {
+        Some(Preview::Failed {
+            words: "no such value".to_owned(),
+        })
+    };
+    let after = with_previews(2, '2', &before, failed);
+    let finding = after.findings.iter().find(|finding| finding.reason == "ChartFails");
+    let finding = finding.expect("it is said");
+    for (cluster, is_held) in [("a", true), ("b", true), ("c", false)] {
+        let name = ClusterName::parse(cluster).expect("a valid cluster");
+        assert_eq!(finding.concerns(&name), is_held, "{cluster}: {finding:#?}");
+        let digest = |plan: &Plan| digest_at(plan, "shop/web", cluster);
+        assert_eq!(digest(&after) == digest(&before), is_held, "{cluster}");
+    }
+}
+
+#[test]
 fn a_chart_waits_for_its_prediction_and_for_nothing_else() {
     let first = with_previews(1, '1', &Plan::default(), |_| None);
     assert_eq!(first.pending.len(), 2, "one for each version");

@@ -86,6 +86,9 @@ fn object(observation: &Observation<'_>, cluster: &Cluster) -> Object {
 fn spec(cluster: &Cluster) -> Value {
     let mut spec =
         json!({ "syncMode": cluster.sync_mode, "taints": cluster.taints, "publicKeys": cluster.public_keys });
+    if let Some(mode) = cluster.drift {
+        spec["drift"] = json!({ "mode": mode });
+    }
     if !cluster.cluster_id.is_empty() {
         spec["clusterId"] = json!(cluster.cluster_id);
     }

@@ -52,6 +52,15 @@ fn place(finding: &Finding) -> String {
     }
 }
 
+/// `a`, or `a and 2 more`.
+fn clusters(finding: &Finding) -> Option<String> {
+    let first = finding.cluster.as_ref()?;
+    Some(match finding.also_on.len() {
+        0 => first.to_string(),
+        more => format!("{first} and {more} more"),
+    })
+}
+
 fn cells(finding: &Finding) -> Vec<Value> {
     vec![
         json!(finding.severity),
@@ -60,7 +69,7 @@ fn cells(finding: &Finding) -> Vec<Value> {
         json!(finding.message),
         or_dash(Some(finding.field.clone())),
         or_dash(finding.unit.as_ref().map(ToString::to_string)),
-        or_dash(finding.cluster.as_ref().map(ToString::to_string)),
+        or_dash(clusters(finding)),
         or_dash(Some(finding.hint.clone())),
     ]
 }

@@ -63,6 +63,7 @@ fn spec(branch: &str, unit: &UnitKey, cluster: &ClusterName, entry: Entry<'_>) -
         spec["digest"] = json!(variant.digest);
         spec["revision"] = json!(shown_revision(branch, &variant.revision));
         spec["placedBy"] = json!(shown_revision(branch, &placement.revision));
+        spec["drift"] = json!(placement.drift);
         if !placement.replicas.is_empty() {
             spec["replicas"] = plain(&placement.replicas);
         }
@@ -107,6 +108,7 @@ fn cells(branch: &str, cluster: &ClusterName, view: &PlacementView, entry: Entry
         or_dash(entry.map(|(_, variant)| short_revision(branch, &variant.revision))),
         or_dash(waits_for.map(|rung| rung.as_str().to_owned())),
         of(view.counts.current, view.counts.objects),
+        or_dash(entry.map(|(placement, _)| format!("{:?}", placement.drift))),
         message,
     ]
 }

@@ -94,6 +94,9 @@ fn spec(declared: &Subscription) -> Value {
     };
     spec["subscribers"] = declared.subscribers.iter().map(subscriber).collect();
     spec["feeds"] = declared.feeds.iter().map(feed).collect();
+    if let Some(mode) = declared.drift {
+        spec["drift"] = json!({ "mode": mode });
+    }
     if !declared.tolerations.is_empty() {
         spec["clusterTolerations"] = plain(&declared.tolerations);
     }
