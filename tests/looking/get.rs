@@ -142,6 +142,39 @@ fn a_watch_outlives_its_hub_and_shows_what_came_after() {
     assert_eq!(watch.log().matches("trying again").count(), 1, "{}", watch.log());
 }
 
+#[test]
+fn a_watch_goes_on_when_its_hub_dies_between_the_list_and_the_watch() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let server = format!("http://{}", listener.local_addr().expect("it is bound"));
+    // It says its kinds and answers the list, and hangs up on whoever watches.
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut asked = [0; 4_096];
+            let count = stream.read(&mut asked).unwrap_or_default();
+            let asked = String::from_utf8_lossy(&asked[..count]);
+            let body = match asked.split_whitespace().nth(1).unwrap_or_default() {
+                "/apis/fleet.flotilla.dev/v1alpha1" => KINDS,
+                path if path.contains("watch=true") => continue,
+                _ => LIST,
+            };
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            let _answered = stream.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    let mut command = flotilla();
+    command.args(["get", "descriptions", "-o", "json", "--watch", "--server", &server]);
+    let mut watch = Child::start("watch", &scratch::folder("watch-cut"), &mut command);
+    eventually(LIMIT, "a word about the outage", || shows(&watch, "trying again"));
+    watch.assert_running();
+    assert!(watch.log().contains("was lost"), "{}", watch.log());
+}
+
+const KINDS: &str = r#"{"kind": "APIResourceList", "groupVersion": "fleet.flotilla.dev/v1alpha1", "resources": [
+    {"name": "descriptions", "singularName": "description", "kind": "Description", "namespaced": true, "verbs": ["list"]}]}"#;
+
+const LIST: &str = r#"{"kind": "DescriptionList", "apiVersion": "fleet.flotilla.dev/v1alpha1",
+    "metadata": {"resourceVersion": "1"}, "items": []}"#;
+
 const MORE: &str = "\
 apiVersion: v1
 kind: ConfigMap

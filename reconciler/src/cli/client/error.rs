@@ -28,7 +28,7 @@ pub(in crate::cli) enum ClientError {
         /// How long it had.
         seconds: u64,
     },
-    /// The connection broke in the middle of a watch.
+    /// The connection broke before the answer or in the middle of it.
     #[error("the connection to the hub at {server} was lost")]
     Lost {
         /// Where.
@@ -71,7 +71,7 @@ impl ClientError {
                 Some("start the hub with `flotilla hub`, or name its --api address with --server or FLOTILLA_SERVER".to_owned())
             }
             Self::TooLong { .. } => Some("give it more time with --timeout, or look at the hub's log".to_owned()),
-            Self::Lost { .. } => Some("look at the hub's log".to_owned()),
+            Self::Lost { server } => Some(format!("look at the hub's log, and whether it is the hub that answers at {server}")),
             Self::NotAHub { .. } => Some(
                 "--server takes the address of the hub's --api, which is http://127.0.0.1:7070 unless it was changed; the port where agents dial speaks TLS and is another"
                     .to_owned(),

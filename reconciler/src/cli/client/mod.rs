@@ -118,7 +118,7 @@ impl ServerOptions {
             let response = self.ask(method, path, accept).await?;
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let bytes = body.map_err(|error| self.not_a_hub(error.to_string()))?.to_bytes();
+            let bytes = body.map_err(|error| self.unread(error.as_ref()))?.to_bytes();
             let value = serde_json::from_slice(&bytes);
             match value {
                 Ok(value) if status.is_success() => Ok(value),
@@ -184,7 +184,7 @@ impl ServerOptions {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let failed = |error: hyper::Error| self.not_a_hub(crate::fault::line(&error));
+        let failed = |error: hyper::Error| self.failed(&error);
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
         // It ends with its one answer; what went wrong is seen there.
         tokio::spawn(async move { drop(connection.await) });
@@ -193,6 +193,27 @@ impl ServerOptions {
             .body(Empty::<Bytes>::new())
             .map_err(|error| self.not_a_hub(error.to_string()))?;
         sender.send_request(request).await.map_err(failed)
+    }
+
+    /// Why an answer that began was not read to its end.
+    fn unread(&self, error: &(dyn std::error::Error + 'static)) -> ClientError {
+        match error.downcast_ref::<hyper::Error>() {
+            Some(error) => self.failed(error),
+            None => self.not_a_hub(error.to_string()),
+        }
+    }
+
+    /// Why there is no answer on a connection that stands. One that breaks is a hub's that ended just then, as a rule;
+    /// what is no HTTP is somebody else's.
+    fn failed(&self, error: &hyper::Error) -> ClientError {
+        let source = std::error::Error::source(error);
+        let broke = source.is_some_and(|source| source.is::<io::Error>());
+        if error.is_incomplete_message() || error.is_closed() || error.is_canceled() || broke {
+            return ClientError::Lost {
+                server: self.server.clone(),
+            };
+        }
+        self.not_a_hub(crate::fault::line(error))
     }
 
     fn not_a_hub(&self, why: String) -> ClientError {
