@@ -150,6 +150,22 @@ fn a_temporary_demo_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_demo_of_any_size_has_no_findings() {
+    let _alone = alone();
+    for clusters in ["2", "3"] {
+        let folder = scratch::folder("demo-quiet").join("fleet");
+        let demo = Running::start(&folder, &["--clusters", clusters]);
+        let look = [
+            format!("cd '{}'", folder.display()),
+            "./flotilla status || true".to_owned(),
+        ];
+        let status = demo.shell(&look);
+        assert!(status.contains("Findings: 0 errors, 0 warnings"), "{status}");
+        demo.interrupt();
+    }
+}
+
+#[test]
 fn what_the_demo_prints_can_be_pasted_and_a_person_sees_their_push_arrive() {
     let _alone = alone();
     let folder = scratch::folder("demo").join("my fleet");

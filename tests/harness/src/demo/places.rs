@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use anyhow::Context as _;
 use render::ClusterName;
 
-/// The first clusters. `fleet-repo-template` says something of its own about `paris`.
+/// The first clusters. `fleet-repo-template` says something of its own about `paris`, which a smaller fleet leaves out.
 const NAMES: [&str; 10] = [
     "lima", "oslo", "paris", "cairo", "dakar", "delhi", "quito", "seoul", "tokyo", "turin",
 ];

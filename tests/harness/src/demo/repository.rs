@@ -40,6 +40,8 @@ pub(super) async fn open(folder: &Folder, clusters: Option<u16>) -> anyhow::Resu
     .await?;
     init(folder).await?;
     let members = join(folder, &work, 0, usize::from(clusters.unwrap_or(arguments::CLUSTERS)))?;
+    let here = members.iter().map(|member| member.name.as_str());
+    leave_out_others(&work, &here.collect::<Vec<_>>())?;
     git(&work, &["init", "--quiet", "--initial-branch=main"]).await?;
     git(&work, &["remote", "add", "origin", "../fleet.git"]).await?;
     if !knows_the_person(&work).await {
@@ -75,6 +77,21 @@ async fn go_on(folder: &Folder, clusters: Option<u16>) -> anyhow::Result<Vec<Mem
         );
     }
     Ok(members)
+}
+
+/// What the template says of single clusters that are not in this fleet would be a Warning for ever.
+fn leave_out_others(work: &Path, clusters: &[&str]) -> anyhow::Result<()> {
+    let localizations = work.join("localizations");
+    let entries =
+        fs::read_dir(&localizations).with_context(|| format!("failed to read {}", localizations.display()))?;
+    for entry in entries {
+        let entry = entry.context("failed to read the template's folder")?;
+        let is_here = entry.file_name().to_str().is_some_and(|name| clusters.contains(&name));
+        if !is_here {
+            fs::remove_dir_all(entry.path()).context("failed to leave out a Localization")?;
+        }
+    }
+    Ok(())
 }
 
 /// Brings what the hub wrote into the clone, so that the first `flotilla plan` there compares with it.
