@@ -291,22 +291,9 @@ pub(super) fn is_failure(state: ObjectState) -> bool {
 
 /// The worst few, worst first; what is as it should be is not among them.
 fn worst(objects: impl IntoIterator<Item = ObjectResult>) -> Vec<ObjectResult> {
-    let rank = |object: &ObjectResult| match object.state {
-        ObjectState::Failed => 0,
-        ObjectState::Conflict => 1,
-        ObjectState::Unsupported => 2,
-        ObjectState::Applied if object.health == Health::Failed => 3,
-        ObjectState::Blocked => 4,
-        ObjectState::Waiting => 5,
-        ObjectState::Suspended => 6,
-        ObjectState::Stuck => 4,
-        ObjectState::Kept => 7,
-        ObjectState::Removing => 8,
-        ObjectState::Applied => 9,
-    };
     let is_fine = |object: &ObjectResult| object.state == ObjectState::Applied && object.health == Health::Current;
     let mut objects: Vec<_> = objects.into_iter().filter(|object| !is_fine(object)).collect();
-    objects.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.object.cmp(&b.object)));
+    objects.sort_by(|a, b| a.rank().cmp(&b.rank()).then_with(|| a.object.cmp(&b.object)));
     objects.truncate(WORST_OBJECTS_MAX);
     objects
 }

@@ -213,6 +213,24 @@ pub struct ObjectResult {
     pub message: String,
 }
 
+impl ObjectResult {
+    /// How soon somebody should look at it: the worst first, and what is as it should be last.
+    pub fn rank(&self) -> u8 {
+        match self.state {
+            ObjectState::Failed => 0,
+            ObjectState::Conflict => 1,
+            ObjectState::Unsupported => 2,
+            ObjectState::Applied if self.health == Health::Failed => 3,
+            ObjectState::Blocked | ObjectState::Stuck => 4,
+            ObjectState::Waiting => 5,
+            ObjectState::Suspended => 6,
+            ObjectState::Kept => 7,
+            ObjectState::Removing => 8,
+            ObjectState::Applied => 9,
+        }
+    }
+}
+
 /// Where an object stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectState {

@@ -496,3 +496,106 @@ fn a_newer_content_waits_at_its_rung_for_the_suspension_to_end() {
         "a removal waits as well"
     );
 }
+
+#[test]
+fn an_error_that_names_two_clusters_holds_both_of_them() {
+    let mut world = settled();
+    let held = render::Finding::error("PruneBudgetExceeded", "4 objects would go")
+        .unit(&unit("shop/web"))
+        .clusters(&[cluster("a"), cluster("b")]);
+    world.push_with('2', &["a", "b"], units('1', &["a", "b"]), vec![held]);
+    for name in ["a", "b"] {
+        let rungs = open_rungs(&world, name);
+        assert_eq!(
+            rungs.first().map(String::as_str),
+            Some("Rendered=False/PruneBudgetExceeded"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn what_nobody_has_yet_is_on_its_way_and_not_leaving() {
+    let mut world = World::new();
+    world.push('1', &["a", "b"], &["a"]);
+    world.connect("b");
+    let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster("b"));
+    assert!(!view.leaving, "{view:#?}");
+    assert_eq!(view.ladder.rung(Rung::Rendered).reason, "NotRenderedYet");
+}
+
+#[test]
+fn what_a_cluster_never_had_is_gone_at_once_when_it_leaves() {
+    let mut world = suspended();
+    let rendered = world.state.rendered.as_mut().expect("it was rendered");
+    rendered.published = std::sync::Arc::default();
+    world.report_with("a", |report| {
+        report.units.clear();
+        if let Some(held) = &mut report.held {
+            held.units.clear();
+        }
+    });
+    let view = Observation::new(&world.state).placement(&unit("shop/web"), &cluster("a"));
+    assert!(view.leaving, "it is told still");
+    let applied = view.ladder.rung(Rung::Applied);
+    assert_eq!(
+        (applied.status, applied.message.as_str()),
+        (Status::True, "nothing of it is there")
+    );
+}
+
+/// The settled fleet with shop/web frozen on both clusters; on a, so many objects are not as Git says.
+fn frozen(behind: usize) -> World {
+    let mut world = settled();
+    let mut next = units('2', &["a", "b"]);
+    let placements = next.values_mut().flat_map(|unit| unit.clusters.values_mut());
+    placements.for_each(|placement| placement.drift = render::model::DriftMode::Freeze);
+    world.push_with('2', &["a", "b"], next, Vec::new());
+    for name in ["a", "b"] {
+        world.report_with(name, |report| {
+            report.units = result(report, UnitState::Applied, Health::Current);
+            for unit in report.units.values_mut() {
+                unit.counts = Counts {
+                    suspended: 2,
+                    behind: if name == "a" { behind } else { 0 },
+                    ..unit.counts
+                };
+            }
+        });
+    }
+    world
+}
+
+#[test]
+fn a_frozen_unit_is_ready_while_it_is_as_git_says_and_waits_otherwise() {
+    let world = frozen(0);
+    check_placement(&world, "a", &[], &["Ready=True/ReconciliationSucceeded"]);
+    let world = frozen(1);
+    let rungs = ["Applied=Unknown/Frozen", "Healthy=True/HealthCheckSucceeded"];
+    check_placement(&world, "a", &rungs, &["Ready=Unknown/Frozen"]);
+    let view = Observation::new(&world.state).unit(&unit("shop/web"));
+    assert_eq!(
+        shown(&view.conditions),
+        ["Ready=Unknown/Frozen"],
+        "nothing is under way"
+    );
+    assert!(
+        view.conditions[0]
+            .message
+            .contains("1 of 2 objects are not as Git says; drift mode is Freeze"),
+        "{:?}",
+        view.conditions[0]
+    );
+    let held = view.conditions.iter().find(|condition| condition.kind == "Suspended");
+    assert_eq!(held.map(|held| held.reason.as_str()), Some("Frozen"), "{held:?}");
+}
+
+#[test]
+fn the_worst_objects_of_all_clusters_come_first_whatever_their_health() {
+    let mut world = settled();
+    world.report("a", UnitState::Applied, Health::Failed);
+    world.report("b", UnitState::Failed, Health::Current);
+    let view = Observation::new(&world.state).unit(&unit("shop/web"));
+    let worst: Vec<_> = view.worst.iter().map(|worst| worst.cluster.as_str()).collect();
+    assert_eq!(worst, ["b", "a"], "what was refused counts most: {:#?}", view.worst);
+}

@@ -225,7 +225,8 @@ fn worst_objects(placements: &Placements<'_>) -> Vec<WorstObject> {
         .iter()
         .flat_map(|(_, view)| view.worst.iter().cloned())
         .collect();
-    worst.sort_by_key(|object| std::cmp::Reverse(object.result.health));
+    // What could not be applied comes before what is not healthy, wherever that is.
+    worst.sort_by_key(|object| (object.result.rank(), std::cmp::Reverse(object.result.health)));
     worst.truncate(WORST_OBJECTS_MAX);
     worst
 }

@@ -44,8 +44,11 @@ fn built_in_kinds_are_judged_as_the_table_says() {
         Current,
     );
     check("v1/PersistentVolumeClaim", none(), json!({"phase": "Pending"}), Current);
+    check("v1/PersistentVolumeClaim", none(), json!({"phase": "Bound"}), Current);
     check("v1/PersistentVolumeClaim", none(), json!({"phase": "Lost"}), Failed);
-    check("v1/PersistentVolume", none(), json!({"phase": "Available"}), Current);
+    for phase in ["Available", "Bound", "Released"] {
+        check("v1/PersistentVolume", none(), json!({"phase": phase}), Current);
+    }
     check("v1/PersistentVolume", none(), json!({"phase": "Pending"}), InProgress);
     check("v1/PersistentVolume", none(), json!({"phase": "Failed"}), Failed);
     check(
@@ -61,6 +64,7 @@ fn built_in_kinds_are_judged_as_the_table_says() {
         Current,
     );
     check("batch/v1/CronJob", none(), none(), Current);
+    check("batch/v1/Job", none(), none(), InProgress);
     check(
         "batch/v1/Job",
         none(),
@@ -77,6 +81,10 @@ fn built_in_kinds_are_judged_as_the_table_says() {
     );
     check("v1/Pod", none(), json!({"phase": "Pending"}), InProgress);
     check("v1/Pod", none(), json!({"phase": "Failed"}), Failed);
+    check("v1/Pod", none(), json!({"phase": "Succeeded"}), Current);
+    let mut ready = conditions(&["Ready=True"]);
+    ready["phase"] = "Running".into();
+    check("v1/Pod", none(), ready, Current);
     check(
         "v1/ReplicationController",
         json!({"replicas": 1}),
@@ -103,12 +111,23 @@ fn built_in_kinds_are_judged_as_the_table_says() {
         conditions(&["Established=True"]),
         Current,
     );
+    let definition = "apiextensions.k8s.io/v1/CustomResourceDefinition";
+    check(definition, none(), none(), InProgress);
     check(
-        "apiregistration.k8s.io/v1/APIService",
+        definition,
+        none(),
+        conditions(&["NamesAccepted=False:ListKindConflict"]),
+        Failed,
+    );
+    let api_service = "apiregistration.k8s.io/v1/APIService";
+    check(api_service, none(), none(), InProgress);
+    check(
+        api_service,
         none(),
         conditions(&["Available=False:MissingEndpoints"]),
         InProgress,
     );
+    check(api_service, none(), conditions(&["Available=True:Passed"]), Current);
     let request = "certificates.k8s.io/v1/CertificateSigningRequest";
     check(request, none(), none(), InProgress);
     check(request, none(), conditions(&["Denied=True"]), Failed);
@@ -169,7 +188,7 @@ fn kinds_of_others_are_judged_as_the_table_says() {
         Current,
     );
     let parents = |words: &[&str]| json!({"parents": [conditions(&["Accepted=True"]), conditions(words)]});
-    for kind in ["HTTPRoute", "GRPCRoute"] {
+    for kind in ["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute"] {
         let kind = format!("{gateway}/{kind}");
         check(&kind, json!({"parents": []}), InProgress);
         check(&kind, parents(&["Accepted=True", "ResolvedRefs=True"]), Current);
@@ -202,7 +221,7 @@ fn kinds_of_others_are_judged_as_the_table_says() {
         json!({"phase": "Degraded", "message": "ProgressDeadlineExceeded"}),
         Failed,
     );
-    for kind in ["Prometheus", "Alertmanager"] {
+    for kind in ["Prometheus", "PrometheusAgent", "Alertmanager", "ThanosRuler"] {
         let kind = format!("monitoring.coreos.com/v1/{kind}");
         check(&kind, json!({}), InProgress);
         check(&kind, conditions(&["Reconciled=True", "Available=True"]), Current);
