@@ -125,6 +125,74 @@ fn a_hub_explains_every_cluster_and_what_holds_it_back() {
     });
 }
 
+const BUDGET: &str = "\
+apiVersion: fleet.flotilla.dev/v1alpha1
+kind: PruneBudget
+metadata: {name: none}
+spec: {maxObjects: 0}
+";
+
+#[test]
+fn what_a_budget_holds_is_counted_as_held_and_by_what() {
+    let repository = repository();
+    repository.write("policies/none.yaml", BUDGET);
+    let tolerating = SUBSCRIPTION.replace(
+        "spec:\n",
+        "spec:\n  clusterTolerations: [{key: full, operator: Exists}]\n",
+    );
+    repository.write("subscriptions/web.yaml", &tolerating);
+    repository.commit("Let nothing go");
+    repository.push();
+    let hub = Hub::follow(repository);
+    check(
+        &hub.flotilla(&["explain", "shop/web"]),
+        0,
+        &["Clusters: 2 of 3 have it\n", "drift mode Correct"],
+    );
+
+    let until = |words: &[&str], absent: &str| {
+        flotilla_tests::eventually(std::time::Duration::from_secs(30), "it is explained", || {
+            let text = hub.flotilla(&["explain", "shop/web"]).ok()?;
+            match words.iter().find(|word| !text.contains(**word)) {
+                None if !text.contains(absent) => Ok(()),
+                None => Err(format!("{absent} is in {text}")),
+                Some(word) => Err(format!("{word} is missing in {text}")),
+            }
+        });
+    };
+    let moved = tolerating.replace("env: prod", "env: none");
+    let away = moved.replace("none}}}]", "none}}}, {clusterAffinity: {matchLabels: {env: test}}}]");
+    hub.repository.push_files("move", &[("subscriptions/web.yaml", &away)]);
+    let held = [
+        "Clusters: 3 of 3 have it, 2 held as they were",
+        "would lose it, and keeps what it had: PruneBudgetExceeded at subscriptions/web.yaml:1",
+        "Variant ",
+        ", held as it was\n  made from ",
+        "with Localization a/tint",
+    ];
+    until(&held, "leaves with this revision");
+    // One Finding names both.
+    let json = hub.flotilla(&["get", "findings", "-o", "json"]).expect_ok();
+    let value: Value = serde_json::from_str(&json).expect("it is JSON");
+    let found = &value["items"][0]["spec"];
+    assert_eq!(
+        (&found["cluster"], &found["alsoOn"]),
+        (&"a".into(), &serde_json::json!(["c"])),
+        "{json}"
+    );
+    let work = hub.repository.work().display().to_string();
+    hub.repository.git(&["fetch", "--quiet"]);
+    let ahead = Output::of(flotilla().args(["explain", "--revision", "HEAD", "--repository", &work, "shop/web"]));
+    check(&ahead, 0, &held[..2]);
+
+    hub.repository.git(&["rm", "--quiet", "subscriptions/web.yaml"]);
+    hub.repository.push_files("remove", &[("note", "x")]);
+    until(
+        &["have it, 3 held as they were", "it is kept: PruneBudgetExceeded"],
+        "leaving",
+    );
+}
+
 #[test]
 fn a_clone_explains_a_revision_before_it_is_pushed() {
     let repository = repository();
