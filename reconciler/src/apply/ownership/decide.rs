@@ -140,10 +140,10 @@ pub(in crate::apply) fn refused_before(digest: &str, disputed: &[Cause], applied
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
     use kube::core::ObjectMeta;
     use serde_json::json;
 
+    use super::super::fixture;
     use super::*;
 
     const FORCE: Ruling = Ruling::Force;
@@ -164,15 +164,7 @@ mod tests {
 
     /// We own `.spec.paused`, and nothing else any more.
     fn metadata() -> ObjectMeta {
-        ObjectMeta {
-            managed_fields: Some(vec![ManagedFieldsEntry {
-                manager: Some(FIELD_MANAGER.to_owned()),
-                operation: Some("Apply".to_owned()),
-                fields_v1: Some(FieldsV1(json!({"f:spec": {"f:paused": {}}}))),
-                ..ManagedFieldsEntry::default()
-            }]),
-            ..ObjectMeta::default()
-        }
+        fixture::metadata(&[(FIELD_MANAGER, "Apply", json!({"f:spec": {"f:paused": {}}}))])
     }
 
     struct Case<'a> {

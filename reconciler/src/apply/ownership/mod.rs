@@ -9,6 +9,8 @@
 mod conflict;
 mod decide;
 mod fields;
+#[cfg(test)]
+pub(super) mod fixture;
 mod immutable;
 mod migrate;
 mod path;

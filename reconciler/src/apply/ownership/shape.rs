@@ -98,25 +98,11 @@ fn named(list: &Value, item: &Value) -> Option<Step> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
-    use kube::core::ObjectMeta;
     use serde_json::json;
 
+    use super::super::fixture::metadata;
     use super::*;
     use crate::apply::FIELD_MANAGER;
-
-    fn metadata(entries: &[(&str, &str, Value)]) -> ObjectMeta {
-        let entry = |(manager, operation, fields): &(&str, &str, Value)| ManagedFieldsEntry {
-            manager: Some((*manager).to_owned()),
-            operation: Some((*operation).to_owned()),
-            fields_v1: Some(FieldsV1(fields.clone())),
-            ..ManagedFieldsEntry::default()
-        };
-        ObjectMeta {
-            managed_fields: Some(entries.iter().map(entry).collect()),
-            ..ObjectMeta::default()
-        }
-    }
 
     fn rule(paths: &[&str], managers: &[&str]) -> IgnoreRule {
         IgnoreRule {

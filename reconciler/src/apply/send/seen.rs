@@ -60,23 +60,9 @@ fn fields(metadata: &ObjectMeta) -> Option<Digest> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
-
     use super::*;
     use crate::apply::FIELD_MANAGER;
-
-    fn metadata(entries: &[(&str, &str, Value)]) -> ObjectMeta {
-        let entry = |(manager, operation, fields): &(&str, &str, Value)| ManagedFieldsEntry {
-            manager: Some((*manager).to_owned()),
-            operation: Some((*operation).to_owned()),
-            fields_v1: Some(FieldsV1(fields.clone())),
-            ..ManagedFieldsEntry::default()
-        };
-        ObjectMeta {
-            managed_fields: Some(entries.iter().map(entry).collect()),
-            ..ObjectMeta::default()
-        }
-    }
+    use crate::apply::ownership::fixture::metadata;
 
     #[test]
     fn the_fields_that_count_are_those_of_our_own_applies() {
