@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use render::load::{LoadMemo, is_readable, load_with};
-use render::model::Cluster;
 use render::published::Departure;
-use render::tree::SourceEntry;
-use render::{ClusterName, Finding, Fleet, Previous, Published, Revision, UnitKey};
+use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
 
+use super::planner::load_declaring;
 use super::source::{Source, SourceError};
 
 /// What a file that declares a cluster has in it.
@@ -50,7 +48,7 @@ pub fn departed(
         if leaving.is_empty() {
             break;
         }
-        let declared = clusters_at(source, revision)?;
+        let declared = load_declaring(source, revision, KIND)?.clusters;
         leaving.retain(|name, units| {
             let Some(cluster) = declared.get(*name) else {
                 return true;
@@ -88,24 +86,9 @@ pub fn findings(departed: &BTreeMap<ClusterName, Departure>) -> Vec<Finding> {
     departed.iter().map(finding).collect()
 }
 
-/// The clusters that a revision declares. Only files that can hold one are read.
-fn clusters_at(source: &Source, revision: &Revision) -> Result<BTreeMap<ClusterName, Cluster>, SourceError> {
-    let mut tree = source.tree(revision)?;
-    tree.files.retain(|_, entry| match entry {
-        SourceEntry::File(file) => file.bytes.windows(KIND.len()).any(|window| window == KIND),
-        _ => false,
-    });
-    let memo = &mut LoadMemo::default();
-    let (fleet, _) = load_with(&tree, &Previous::default(), memo);
-    if fleet.unreadable.is_empty() {
-        return Ok(fleet.clusters);
-    }
-    let previous = source.previous(&tree, &fleet.unreadable, &is_readable)?;
-    Ok(load_with(&tree, &previous, memo).0.clusters)
-}
-
 #[cfg(test)]
 mod tests {
+    use render::load::LoadMemo;
     use render::model::DeletionPolicy;
     use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
 

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use render::load::{LoadMemo, is_readable, load_with};
 use render::model::{PruneAllowance, PruneBudget};
-use render::tree::SourceEntry;
-use render::{Fleet, Previous, Revision};
+use render::{Fleet, Revision};
 
+use super::planner::load_declaring;
 use super::source::{Source, SourceError};
 
 /// The budgets of a revision.
@@ -67,7 +66,7 @@ impl Rules {
         for revision in asked {
             let there = match known.get(revision) {
                 Some(there) => there.clone(),
-                None => budgets_at(source, revision)?,
+                None => load_declaring(source, revision, KIND)?.prune_budgets,
             };
             let is_new = |budget: &&Arc<PruneBudget>| !budgets.iter().any(|own| own.is_same(budget));
             let new: Budgets = there.iter().filter(is_new).cloned().collect();
@@ -81,24 +80,10 @@ impl Rules {
     }
 }
 
-/// The budgets that a revision declares. Only files that can hold one are read.
-fn budgets_at(source: &Source, revision: &Revision) -> Result<Budgets, SourceError> {
-    let mut tree = source.tree(revision)?;
-    tree.files.retain(|_, entry| match entry {
-        SourceEntry::File(file) => file.bytes.windows(KIND.len()).any(|window| window == KIND),
-        _ => false,
-    });
-    let memo = &mut LoadMemo::default();
-    let (fleet, _) = load_with(&tree, &Previous::default(), memo);
-    if fleet.unreadable.is_empty() {
-        return Ok(fleet.prune_budgets);
-    }
-    let previous = source.previous(&tree, &fleet.unreadable, &is_readable)?;
-    Ok(load_with(&tree, &previous, memo).0.prune_budgets)
-}
-
 #[cfg(test)]
 mod tests {
+    use render::load::LoadMemo;
+
     use super::*;
     use crate::hub::planner::load_revision;
     use crate::hub::repository::fixture::Fixture;

@@ -142,7 +142,7 @@ impl Planner {
         for revision in rendered.into_iter().chain(newest) {
             let found = match known.get(&revision).or(gates.get(&revision)) {
                 Some(found) => *found,
-                None => approval_at(&self.source, &revision)?,
+                None => load_declaring(&self.source, &revision, KIND)?.spec.approval,
             };
             gates.insert(revision, found);
             if found == Approval::Required {
@@ -165,22 +165,6 @@ impl Planner {
         }
         Ok(found)
     }
-}
-
-/// What a revision says of approval. Only files that can hold a Fleet are read.
-fn approval_at(source: &Source, revision: &Revision) -> Result<Approval, SourceError> {
-    let mut tree = source.tree(revision)?;
-    tree.files.retain(|_, entry| match entry {
-        SourceEntry::File(file) => file.bytes.windows(KIND.len()).any(|window| window == KIND),
-        _ => false,
-    });
-    let memo = &mut LoadMemo::default();
-    let (fleet, _) = load_with(&tree, &Previous::default(), memo);
-    if fleet.unreadable.is_empty() {
-        return Ok(fleet.spec.approval);
-    }
-    let previous = source.previous(&tree, &fleet.unreadable, &is_readable)?;
-    Ok(load_with(&tree, &previous, memo).0.spec.approval)
 }
 
 /// What a file that declares a Fleet has in it, in YAML and in JSON.
@@ -251,6 +235,23 @@ fn all_findings(mut findings: Vec<Finding>, plan: &Plan) -> Vec<Finding> {
     findings.sort();
     findings.dedup();
     findings
+}
+
+/// Loads what a revision declares of a kind: only files with this word in them are read, so that nothing else of the
+/// fleet is what the revision says.
+pub(super) fn load_declaring(source: &Source, revision: &Revision, kind: &[u8]) -> Result<Fleet, SourceError> {
+    let mut tree = source.tree(revision)?;
+    tree.files.retain(|_, entry| match entry {
+        SourceEntry::File(file) => file.bytes.windows(kind.len()).any(|window| window == kind),
+        _ => false,
+    });
+    let memo = &mut LoadMemo::default();
+    let (fleet, _) = load_with(&tree, &Previous::default(), memo);
+    if fleet.unreadable.is_empty() {
+        return Ok(fleet);
+    }
+    let previous = source.previous(&tree, &fleet.unreadable, &is_readable)?;
+    Ok(load_with(&tree, &previous, memo).0)
 }
 
 /// Loads a revision; files that cannot be read are looked up in the history, and it is loaded again.
