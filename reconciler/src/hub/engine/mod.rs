@@ -9,6 +9,8 @@
 //! source moved → Plan → Planned → WriteRendered → RenderedWritten → WriteReleased → ReleasedWritten → Dispatch
 //! ```
 
+mod clusters;
+mod condition;
 mod event;
 mod proposals;
 mod recovery;
@@ -24,11 +26,13 @@ use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, reads_outcomes, release};
 use render::{Published, Revision};
 
+pub use clusters::ClusterState;
+pub use condition::Condition;
 pub use event::{Effect, Event, Head, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
 pub use recovery::Recovery;
 pub use remote::RemoteState;
 use state::Settled;
-pub use state::{ClusterState, Condition, Proposed, State, StateCommit};
+pub use state::{Proposed, State, StateCommit};
 
 /// Takes in one event. `now` is in seconds since 1970.
 pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {

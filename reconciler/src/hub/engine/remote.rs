@@ -1,7 +1,8 @@
 //! How the remote fares: shown to people, and reason for no decision.
 
+use super::condition::Condition;
 use super::event::{RemoteSeen, Trouble};
-use super::state::{Condition, State};
+use super::state::State;
 
 /// What is known of the remote.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

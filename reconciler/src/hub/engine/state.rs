@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use render::chart::Capabilities;
-use render::describe::is_chart;
 use render::model::DeletionPolicy;
 use render::published::Departure;
-use render::release::{Observed, Outcome, Seen};
 use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
 
+use super::clusters::ClusterState;
+use super::condition::Condition;
 use super::event::{Effect, Head, Relation};
 use super::recovery::Recovery;
 use super::remote::RemoteState;
-use crate::wire::{Envelope, EnvelopeUnit, Health, Held, LineageGrant, Report, UnitReport, UnitState, list_digest};
+use crate::wire::{Envelope, EnvelopeUnit, LineageGrant, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
 #[derive(Clone, Debug, Default)]
@@ -123,49 +122,6 @@ pub struct StateCommit {
     pub lineage: Revision,
     /// What it says.
     pub published: Arc<Published>,
-}
-
-/// What is known of a cluster.
-#[derive(Clone, Debug, Default)]
-pub struct ClusterState {
-    /// Its session, while it stands.
-    pub epoch: Option<u64>,
-    /// What it said last.
-    pub report: Option<Arc<Report>>,
-    /// What it said of its version and kinds.
-    pub(super) capabilities: Option<Arc<Capabilities>>,
-}
-
-impl ClusterState {
-    fn says_the_same(&self, report: &Report) -> bool {
-        let before = self.report.as_deref();
-        before.is_some_and(|before| {
-            before.kubernetes_version == report.kubernetes_version && before.api_versions == report.api_versions
-        })
-    }
-}
-
-/// One thing that is so, in kstatus' form.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: &'static str,
-    /// Whether it holds.
-    pub status: &'static str,
-    /// A CamelCase word for tools.
-    pub reason: &'static str,
-    /// A sentence for people.
-    pub message: String,
-}
-
-fn outcome(unit: &UnitReport) -> Outcome {
-    match (unit.state, unit.health) {
-        (UnitState::Failed, _) | (_, Health::Failed) => Outcome::Failed,
-        (UnitState::Applied, Health::Current) => Outcome::Healthy,
-        _ => Outcome::UnderWay,
-    }
 }
 
 impl State {
@@ -290,44 +246,6 @@ impl State {
         })
     }
 
-    /// What registered clusters said last of their units, as far as it is about this lineage.
-    pub(super) fn observed(&self) -> Observed {
-        let said = self.clusters.iter().filter(|(cluster, _)| self.is_registered(cluster));
-        let clusters = said.filter_map(|(cluster, known)| {
-            let report = known.report.as_ref().filter(|report| report.held_read)?;
-            let held = report.held.as_ref();
-            let is_own = held.is_none_or(|held| self.is_own_lineage(&held.lineage));
-            let held = held.filter(|_| is_own).map(|held| &held.units);
-            let mut units: BTreeMap<_, _> = held
-                .into_iter()
-                .flatten()
-                .map(|(key, unit)| {
-                    let seen = Seen {
-                        digest: Some(unit.digest),
-                        outcome: Outcome::UnderWay,
-                    };
-                    (key.clone(), seen)
-                })
-                .collect();
-            for (key, unit) in &report.units {
-                let is_present = match unit.digest {
-                    // A result about an older content says nothing of the one that is held.
-                    Some(digest) => units.get(key).is_some_and(|held| held.digest == Some(digest)),
-                    // What is kept for good is nobody's work any more.
-                    None => unit.counts.removing > 0,
-                };
-                if is_present {
-                    let (digest, outcome) = (unit.digest, outcome(unit));
-                    units.insert(key.clone(), Seen { digest, outcome });
-                }
-            }
-            Some((cluster.clone(), units))
-        });
-        Observed {
-            clusters: clusters.collect(),
-        }
-    }
-
     /// The word for the lineage of `released`, where `fleet.yaml` names it. `sign` signs with the hub's key.
     pub fn lineage_grant(&self, cluster: &ClusterName, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Option<LineageGrant> {
         let named = self.fleet.as_ref()?.spec.lineage.clone()?;
@@ -372,34 +290,11 @@ impl State {
         self.released.as_ref()?.published.record.as_ref()?.sequence
     }
 
-    /// Whether a cluster holds the newest sequence with another list, as after a `released` that was rewound
-    /// and written on: it refuses that sequence for good.
-    fn is_contradicted_by(&self, cluster: &ClusterName, held: &Held) -> bool {
-        let same_place = |released: &StateCommit| {
-            held.released != released.commit
-                && held.lineage == released.lineage
-                && Some(held.sequence) == self.released_sequence()
-        };
-        self.released.as_ref().is_some_and(same_place)
-            && self
-                .envelope(cluster)
-                .is_some_and(|envelope| envelope.list != held.list)
-    }
-
     /// Whether a lineage is the one that `released` has; any is, while it has none.
     pub(super) fn is_own_lineage(&self, lineage: &Revision) -> bool {
         self.released
             .as_ref()
             .is_none_or(|released| released.lineage == *lineage)
-    }
-
-    /// Whether a registered cluster has not said yet what it holds. Before a fleet is known, any may.
-    pub(super) fn has_silent_cluster(&self) -> bool {
-        let spoke = |cluster: &ClusterState| cluster.report.as_ref().is_some_and(|report| report.held_read);
-        let silent = |name| !self.clusters.get(name).is_some_and(spoke);
-        self.fleet
-            .as_ref()
-            .is_none_or(|fleet| fleet.clusters.keys().any(silent))
     }
 
     /// Takes a revision's fleet over: clusters and keys count from here on.
@@ -429,149 +324,4 @@ impl State {
         }
         effects
     }
-
-    pub(super) fn connected(&mut self, cluster: ClusterName, epoch: u64) -> Vec<Effect> {
-        if !self.is_known(&cluster) {
-            return vec![Effect::Disconnect(cluster)];
-        }
-        let known = self.clusters.entry(cluster.clone()).or_default();
-        if known.epoch.is_none_or(|standing| epoch >= standing) {
-            known.epoch = Some(epoch);
-        }
-        vec![Effect::Dispatch(cluster)]
-    }
-
-    pub(super) fn disconnected(&mut self, cluster: &ClusterName, epoch: u64) {
-        if let Some(known) = self.clusters.get_mut(cluster)
-            && known.epoch == Some(epoch)
-        {
-            known.epoch = None;
-        }
-    }
-
-    pub(super) fn reported(&mut self, report: Report) {
-        let contradicts = |held| self.is_contradicted_by(&report.cluster, held);
-        self.contradicted |= report.held.as_ref().is_some_and(contradicts);
-        let has_charts = self.has_charts();
-        if let Some(known) = self.clusters.get_mut(&report.cluster) {
-            if !known.says_the_same(&report) {
-                known.capabilities = capabilities(&report).map(Arc::new);
-                // What its charts bring may be other objects now, without a commit.
-                self.predictions_moved |= has_charts;
-            }
-            known.report = Some(Arc::new(report));
-        }
-    }
-
-    /// What clusters said of themselves; those that said nothing are not there.
-    pub(super) fn capabilities(&self) -> BTreeMap<ClusterName, Arc<Capabilities>> {
-        let said = |(name, cluster): (&ClusterName, &ClusterState)| Some((name.clone(), cluster.capabilities.clone()?));
-        self.clusters.iter().filter_map(said).collect()
-    }
-
-    fn has_charts(&self) -> bool {
-        let units = self.fleet.iter().flat_map(|fleet| fleet.units.values());
-        units
-            .flat_map(|unit| &unit.base.objects)
-            .any(|object| is_chart(&object.key))
-    }
-
-    /// What holds for the fleet as a whole.
-    pub fn conditions(&self) -> Vec<Condition> {
-        let remote = self.remote.iter().flat_map(RemoteState::conditions);
-        remote
-            .chain([self.source_condition(), self.state_condition()])
-            .collect()
-    }
-
-    fn source_condition(&self) -> Condition {
-        let kind = "SourceVerified";
-        let not = |reason, message| Condition {
-            kind,
-            status: "False",
-            reason,
-            message,
-        };
-        if let (Some((failed, message)), Some(Head::At { revision, .. })) = (&self.plan_failed, &self.source)
-            && failed == revision
-        {
-            return not("Unreadable", format!("{revision}: {message}"));
-        }
-        match &self.source {
-            None => Condition {
-                kind,
-                status: "Unknown",
-                reason: "NotLookedYet",
-                message: "source was not looked at yet".to_owned(),
-            },
-            Some(Head::BranchMissing { branch }) => not(
-                "BranchMissing",
-                format!("branch {branch} does not exist; nothing changes until it does"),
-            ),
-            Some(Head::Unreadable { message }) => not("Unreadable", message.clone()),
-            Some(Head::At {
-                revision,
-                relation: Relation::Rewritten,
-            }) => {
-                let old = self
-                    .accepted_or_published()
-                    .map(|old| old.to_string())
-                    .unwrap_or_default();
-                not(
-                    "HistoryRewritten",
-                    format!(
-                        "{revision} does not descend from {old}, which was accepted; a commit with the trailer Accept-Rewrite: {old} lets it through"
-                    ),
-                )
-            }
-            Some(Head::At { revision, .. }) => Condition {
-                kind,
-                status: "True",
-                reason: "Read",
-                message: format!("at {revision}"),
-            },
-        }
-    }
-
-    fn state_condition(&self) -> Condition {
-        let kind = "StateKept";
-        let not = |reason, message| Condition {
-            kind,
-            status: "False",
-            reason,
-            message,
-        };
-        if let Some(message) = &self.state_unreadable {
-            return not("Unreadable", message.clone());
-        }
-        if let Some(message) = &self.malformed {
-            let rendered = &self.rendered_ref;
-            let remedy = format!(
-                "correct the file, or take the commit back with git revert, and push to {rendered}; until then nothing is rendered, proposed or released"
-            );
-            return not(
-                "RenderedMalformed",
-                format!("{rendered} cannot be followed: {message}; {remedy}"),
-            );
-        }
-        match &self.recovery {
-            Some(Recovery::WaitForReports) => not("Recovering", "released is missing, and clusters have not said yet what they hold; nothing is scheduled or pruned until they do".to_owned()),
-            Some(Recovery::Adopt { commit }) => not("Recovering", format!("clusters hold {commit}, which is being adopted")),
-            Some(Recovery::Lost { commit, message }) => not("Recovering", format!("clusters hold {commit}, and it could not be adopted: {message}; restore the state repository from its backup, or start the hub with --new-lineage and name the new root in spec.lineage of fleet.yaml")),
-            None if self.write_failed.is_some() => {
-                let why = self.write_failed.clone().unwrap_or_default();
-                not("WriteFailed", format!("what was decided could not be written: {why}; it is tried again"))
-            }
-            None => {
-                let message = self.restored.clone().unwrap_or_else(|| "rendered and released stand where this hub left them".to_owned());
-                Condition { kind, status: "True", reason: "Kept", message }
-            }
-        }
-    }
-}
-
-/// What a cluster said of itself: all of it, or nothing that a prediction could be made on.
-fn capabilities(report: &Report) -> Option<Capabilities> {
-    let kubernetes_version = report.kubernetes_version.clone()?;
-    (!report.api_versions.is_empty()).then(|| Capabilities::new(kubernetes_version, report.api_versions.clone()))
 }

@@ -173,3 +173,53 @@ fn a_malformed_commit_that_rewinds_or_stands_on_released_is_put_back() {
         "{effects:?}"
     );
 }
+
+#[test]
+fn a_gated_decision_is_proposed_and_released_only_when_a_person_merged_it() {
+    let mut world = settled();
+    world.gate = Approval::Required;
+    let (rendered, released) = (world.rendered.clone(), world.released.clone());
+    world.push('2', &["a", "b"], "two");
+    let commit = |commit: &Option<StateCommit>| commit.as_ref().map(|commit| commit.commit.clone());
+    assert_eq!(
+        commit(&world.rendered),
+        commit(&rendered),
+        "the hub does not move rendered"
+    );
+    assert_eq!(commit(&world.released), commit(&released), "and releases nothing");
+    assert!(world.state.proposed.is_some());
+    let proposal = world.proposal.take().expect("it was proposed");
+    world.rendered = Some(world.commit(proposal, rendered));
+    world.look();
+    assert_eq!(world.sequence(), Some(2));
+    assert_eq!(
+        world.released.as_ref().map(|commit| &commit.published.units),
+        Some(&units('2', "two", &["a", "b"]))
+    );
+    assert_eq!(world.state.proposed, None);
+}
+
+#[test]
+fn a_first_run_under_approval_delivers_nothing_before_a_merge() {
+    let mut world = World::new();
+    world.gate = Approval::Required;
+    world.look();
+    world.push('1', &["a"], "one");
+    world.report("a", None);
+    assert!(
+        world
+            .rendered
+            .as_ref()
+            .is_some_and(|commit| commit.published.units.is_empty())
+    );
+    assert!(
+        world
+            .released
+            .as_ref()
+            .is_none_or(|commit| commit.published.units.is_empty())
+    );
+    assert_eq!(
+        world.proposal.as_ref().map(|proposal| &proposal.units),
+        Some(&units('1', "one", &["a"]))
+    );
+}

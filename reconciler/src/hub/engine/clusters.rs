@@ -1,0 +1,156 @@
+//! What clusters said of themselves and of their units, and who of them is there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use render::ClusterName;
+use render::chart::Capabilities;
+use render::describe::is_chart;
+use render::release::{Observed, Outcome, Seen};
+
+use super::event::Effect;
+use super::state::{State, StateCommit};
+use crate::wire::{Health, Held, Report, UnitReport, UnitState};
+
+/// What is known of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterState {
+    /// Its session, while it stands.
+    pub epoch: Option<u64>,
+    /// What it said last.
+    pub report: Option<Arc<Report>>,
+    /// What it said of its version and kinds.
+    pub(super) capabilities: Option<Arc<Capabilities>>,
+}
+
+impl ClusterState {
+    fn says_the_same(&self, report: &Report) -> bool {
+        let before = self.report.as_deref();
+        before.is_some_and(|before| {
+            before.kubernetes_version == report.kubernetes_version && before.api_versions == report.api_versions
+        })
+    }
+}
+
+fn outcome(unit: &UnitReport) -> Outcome {
+    match (unit.state, unit.health) {
+        (UnitState::Failed, _) | (_, Health::Failed) => Outcome::Failed,
+        (UnitState::Applied, Health::Current) => Outcome::Healthy,
+        _ => Outcome::UnderWay,
+    }
+}
+
+impl State {
+    /// What registered clusters said last of their units, as far as it is about this lineage.
+    pub(super) fn observed(&self) -> Observed {
+        let said = self.clusters.iter().filter(|(cluster, _)| self.is_registered(cluster));
+        let clusters = said.filter_map(|(cluster, known)| {
+            let report = known.report.as_ref().filter(|report| report.held_read)?;
+            let held = report.held.as_ref();
+            let is_own = held.is_none_or(|held| self.is_own_lineage(&held.lineage));
+            let held = held.filter(|_| is_own).map(|held| &held.units);
+            let mut units: BTreeMap<_, _> = held
+                .into_iter()
+                .flatten()
+                .map(|(key, unit)| {
+                    let seen = Seen {
+                        digest: Some(unit.digest),
+                        outcome: Outcome::UnderWay,
+                    };
+                    (key.clone(), seen)
+                })
+                .collect();
+            for (key, unit) in &report.units {
+                let is_present = match unit.digest {
+                    // A result about an older content says nothing of the one that is held.
+                    Some(digest) => units.get(key).is_some_and(|held| held.digest == Some(digest)),
+                    // What is kept for good is nobody's work any more.
+                    None => unit.counts.removing > 0,
+                };
+                if is_present {
+                    let (digest, outcome) = (unit.digest, outcome(unit));
+                    units.insert(key.clone(), Seen { digest, outcome });
+                }
+            }
+            Some((cluster.clone(), units))
+        });
+        Observed {
+            clusters: clusters.collect(),
+        }
+    }
+
+    /// Whether a cluster holds the newest sequence with another list, as after a `released` that was rewound
+    /// and written on: it refuses that sequence for good.
+    fn is_contradicted_by(&self, cluster: &ClusterName, held: &Held) -> bool {
+        let same_place = |released: &StateCommit| {
+            held.released != released.commit
+                && held.lineage == released.lineage
+                && Some(held.sequence) == self.released_sequence()
+        };
+        self.released.as_ref().is_some_and(same_place)
+            && self
+                .envelope(cluster)
+                .is_some_and(|envelope| envelope.list != held.list)
+    }
+
+    /// Whether a registered cluster has not said yet what it holds. Before a fleet is known, any may.
+    pub(super) fn has_silent_cluster(&self) -> bool {
+        let spoke = |cluster: &ClusterState| cluster.report.as_ref().is_some_and(|report| report.held_read);
+        let silent = |name| !self.clusters.get(name).is_some_and(spoke);
+        self.fleet
+            .as_ref()
+            .is_none_or(|fleet| fleet.clusters.keys().any(silent))
+    }
+
+    pub(super) fn connected(&mut self, cluster: ClusterName, epoch: u64) -> Vec<Effect> {
+        if !self.is_known(&cluster) {
+            return vec![Effect::Disconnect(cluster)];
+        }
+        let known = self.clusters.entry(cluster.clone()).or_default();
+        if known.epoch.is_none_or(|standing| epoch >= standing) {
+            known.epoch = Some(epoch);
+        }
+        vec![Effect::Dispatch(cluster)]
+    }
+
+    pub(super) fn disconnected(&mut self, cluster: &ClusterName, epoch: u64) {
+        if let Some(known) = self.clusters.get_mut(cluster)
+            && known.epoch == Some(epoch)
+        {
+            known.epoch = None;
+        }
+    }
+
+    pub(super) fn reported(&mut self, report: Report) {
+        let contradicts = |held| self.is_contradicted_by(&report.cluster, held);
+        self.contradicted |= report.held.as_ref().is_some_and(contradicts);
+        let has_charts = self.has_charts();
+        if let Some(known) = self.clusters.get_mut(&report.cluster) {
+            if !known.says_the_same(&report) {
+                known.capabilities = capabilities(&report).map(Arc::new);
+                // What its charts bring may be other objects now, without a commit.
+                self.predictions_moved |= has_charts;
+            }
+            known.report = Some(Arc::new(report));
+        }
+    }
+
+    /// What clusters said of themselves; those that said nothing are not there.
+    pub(super) fn capabilities(&self) -> BTreeMap<ClusterName, Arc<Capabilities>> {
+        let said = |(name, cluster): (&ClusterName, &ClusterState)| Some((name.clone(), cluster.capabilities.clone()?));
+        self.clusters.iter().filter_map(said).collect()
+    }
+
+    fn has_charts(&self) -> bool {
+        let units = self.fleet.iter().flat_map(|fleet| fleet.units.values());
+        units
+            .flat_map(|unit| &unit.base.objects)
+            .any(|object| is_chart(&object.key))
+    }
+}
+
+/// What a cluster said of itself: all of it, or nothing that a prediction could be made on.
+fn capabilities(report: &Report) -> Option<Capabilities> {
+    let kubernetes_version = report.kubernetes_version.clone()?;
+    (!report.api_versions.is_empty()).then(|| Capabilities::new(kubernetes_version, report.api_versions.clone()))
+}
