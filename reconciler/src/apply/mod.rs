@@ -2,7 +2,7 @@
 //!
 //! In: a [`Desired`] state, the newest of which counts. Out: API requests, and an [`ApplyReport`].
 //! One runs per cluster, at its agent or at the hub. Reading order: [`run`] (`applier`, the loop) →
-//! `lease` (one per cluster) → `session` (what it knows while it holds the lease) → `pass` (one walk
+//! `lease` (one per cluster) → `session` (what it knows while it holds the lease), with each `unit` → `pass` (one walk
 //! through `order`'s stages: `verify` what is there, hold what `gate` says has to wait, `decrypt` with `sops` what is
 //! encrypted, send what differs) → `removal` (by the proof of `prune` and `inventory`) → `watch`, `drift`, `look`,
 //! `health` and `patience` → `status` (the report).
@@ -40,6 +40,7 @@ mod session;
 pub mod sops;
 mod status;
 mod suspend;
+mod unit;
 mod verify;
 mod watch;
 
