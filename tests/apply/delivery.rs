@@ -1,29 +1,24 @@
 //! An applier in this process, and what it is told.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flotilla_tests::{ControlPlane, Options, eventually, wait};
-use reconciler::apply::{self, ApiServer, ApplierOptions, ApplyReport, Desired, DesiredUnit};
+use flotilla_tests::{ControlPlane, Options, RunningApplier, eventually, wait};
+use reconciler::apply::{ApplierOptions, Desired, DesiredUnit};
 use reconciler::wire::{EnvelopeUnit, Held, ObjectResult, UnitReport, UnitState, list_digest};
 use render::describe::{CarriedStep, Content, DescribedObject, Description, key_of};
 use render::model::{ApplyPolicy, DriftMode};
 use render::{ClusterName, Digest, Revision, UnitKey};
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 /// Unit → its objects.
 pub(super) type Units<'a> = &'a [(&'a str, Vec<Value>)];
 
 /// A running applier.
 pub(super) struct Applier {
-    runtime: tokio::runtime::Runtime,
-    desired: watch::Sender<Option<Arc<Desired>>>,
-    report: watch::Receiver<ApplyReport>,
-    shutdown: CancellationToken,
-    task: tokio::task::JoinHandle<()>,
+    running: RunningApplier,
     lineage: char,
     sequence: u64,
     /// How units are applied that are delivered from now on; of others nothing is said.
@@ -38,6 +33,14 @@ pub(super) fn cluster(name: &str) -> ControlPlane {
     ControlPlane::start(name, Options::default())
 }
 
+impl Deref for Applier {
+    type Target = RunningApplier;
+
+    fn deref(&self) -> &RunningApplier {
+        &self.running
+    }
+}
+
 impl Applier {
     /// Starts an applier that compares unchanged objects every two seconds.
     #[track_caller]
@@ -48,34 +51,13 @@ impl Applier {
     /// Starts an applier that compares unchanged objects this often.
     #[track_caller]
     pub(super) fn start_with(cluster: &ControlPlane, holder: &str, resync: Duration) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime starts");
-        let (desired, desired_receiver) = watch::channel(None);
-        let (report_sender, report) = watch::channel(ApplyReport::default());
-        let shutdown = CancellationToken::new();
         let name = ClusterName::parse(cluster.name()).expect("a valid name");
         let options = ApplierOptions {
             resync,
             ..ApplierOptions::new(name, holder.to_owned())
         };
-        let kubeconfig = cluster.kubeconfig();
-        let stop = shutdown.clone();
-        let task = runtime.spawn(async move {
-            let api_server = ApiServer::from_kubeconfig(&kubeconfig, None).await;
-            let client = api_server.expect("the kubeconfig is good").client;
-            apply::run(client, options, desired_receiver, report_sender, stop)
-                .await
-                .expect("it runs until it is stopped");
-        });
         Self {
-            runtime,
-            desired,
-            report,
-            shutdown,
-            task,
+            running: RunningApplier::start(cluster, options),
             lineage: 'a',
             sequence: 0,
             policies: BTreeMap::new(),
@@ -135,20 +117,7 @@ impl Applier {
             },
             units,
         };
-        self.desired.send_replace(Some(Arc::new(desired)));
-    }
-
-    /// Waits until the report fits.
-    #[track_caller]
-    pub(super) fn until(&self, what: &str, fits: impl Fn(&ApplyReport) -> bool) -> ApplyReport {
-        eventually(wait::LONG, what, || {
-            let report = self.report.borrow().clone();
-            if fits(&report) {
-                Ok(report)
-            } else {
-                Err(format!("{report:#?}"))
-            }
-        })
+        self.running.tell(desired);
     }
 
     /// Waits until a unit of the newest delivery is in a state.
@@ -156,9 +125,8 @@ impl Applier {
     pub(super) fn until_unit(&self, unit: &str, state: UnitState) -> UnitReport {
         let key = unit_key(unit);
         let held = self
-            .desired
-            .borrow()
-            .as_ref()
+            .running
+            .told()
             .and_then(|desired| desired.held.units.get(&key).map(|unit| unit.digest));
         let report = self.until(&format!("unit {unit} is {state:?}"), |report| {
             report
@@ -169,33 +137,15 @@ impl Applier {
         report.units[&key].clone()
     }
 
-    /// Waits until a unit is no longer reported.
-    #[track_caller]
-    pub(super) fn until_gone(&self, unit: &str) {
-        let key = unit_key(unit);
-        self.until(&format!("unit {unit} is gone"), |report| {
-            !report.units.contains_key(&key)
-        });
-    }
-
-    /// What is reported now.
-    pub(super) fn report(&self) -> ApplyReport {
-        self.report.borrow().clone()
-    }
-
     /// Stops it, and waits for it.
     #[track_caller]
     pub(super) fn stop(self) {
-        self.shutdown.cancel();
-        let ended = self
-            .runtime
-            .block_on(async { tokio::time::timeout(wait::LONG, self.task).await });
-        ended.expect("it ends soon").expect("it ends well");
+        self.running.stop();
     }
 
     /// Ends it as a crash would: nothing is said to anybody.
     pub(super) fn crash(self) {
-        self.runtime.shutdown_background();
+        self.running.crash();
     }
 }
 

@@ -1,28 +1,23 @@
 //! An applier in this process that runs the real helm, and what it is told.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flotilla_tests::{ControlPlane, Options, Output, eventually, parts, wait};
-use reconciler::apply::{self, ApiServer, ApplierOptions, ApplyReport, Desired, DesiredUnit, HelmOptions};
+use flotilla_tests::{ControlPlane, Options, Output, RunningApplier, parts};
+use reconciler::apply::{ApplierOptions, ApplyReport, Desired, DesiredUnit, HelmOptions};
 use reconciler::wire::{EnvelopeUnit, Held, ObjectResult, ObjectState, list_digest};
 use render::chart::ChartFiles;
 use render::describe::{Content, DescribedObject, Description, key_of};
 use render::model::{ApplyPolicy, Dependency, DependencyClusters, DriftMode};
 use render::{ClusterName, Revision, UnitKey};
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 /// A running applier.
 pub(super) struct Applier {
-    runtime: tokio::runtime::Runtime,
-    desired: watch::Sender<Option<Arc<Desired>>>,
-    report: watch::Receiver<ApplyReport>,
-    shutdown: CancellationToken,
-    task: tokio::task::JoinHandle<()>,
+    running: RunningApplier,
     sequence: u64,
 }
 
@@ -30,6 +25,14 @@ pub(super) struct Applier {
 #[track_caller]
 pub(super) fn cluster(name: &str) -> ControlPlane {
     ControlPlane::start(name, Options::default())
+}
+
+impl Deref for Applier {
+    type Target = RunningApplier;
+
+    fn deref(&self) -> &RunningApplier {
+        &self.running
+    }
 }
 
 impl Applier {
@@ -42,14 +45,6 @@ impl Applier {
     /// Starts one that goes on after this sequence, and keeps charts in a folder.
     #[track_caller]
     pub(super) fn start_with(cluster: &ControlPlane, holder: &str, sequence: u64, folder: Option<PathBuf>) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime starts");
-        let (desired, desired_receiver) = watch::channel(None);
-        let (report_sender, report) = watch::channel(ApplyReport::default());
-        let shutdown = CancellationToken::new();
         let name = ClusterName::parse(cluster.name()).expect("a valid name");
         let options = ApplierOptions {
             resync: Duration::from_secs(2),
@@ -59,20 +54,8 @@ impl Applier {
             },
             ..ApplierOptions::new(name, holder.to_owned())
         };
-        let (kubeconfig, stop) = (cluster.kubeconfig(), shutdown.clone());
-        let task = runtime.spawn(async move {
-            let api_server = ApiServer::from_kubeconfig(&kubeconfig, None).await;
-            let client = api_server.expect("the kubeconfig is good").client;
-            apply::run(client, options, desired_receiver, report_sender, stop)
-                .await
-                .expect("it runs until it is stopped");
-        });
         Self {
-            runtime,
-            desired,
-            report,
-            shutdown,
-            task,
+            running: RunningApplier::start(cluster, options),
             sequence,
         }
     }
@@ -112,7 +95,7 @@ impl Applier {
             },
             units,
         };
-        self.desired.send_replace(Some(Arc::new(desired)));
+        self.running.tell(desired);
     }
 
     /// The sequence of the last delivery.
@@ -120,28 +103,11 @@ impl Applier {
         self.sequence
     }
 
-    /// Waits until the report fits.
-    #[track_caller]
-    pub(super) fn until(&self, what: &str, fits: impl Fn(&ApplyReport) -> bool) -> ApplyReport {
-        eventually(wait::LONG, what, || {
-            let report = self.report.borrow().clone();
-            if fits(&report) {
-                Ok(report)
-            } else {
-                Err(format!("{report:#?}"))
-            }
-        })
-    }
-
     /// Waits until every object of a unit is applied and healthy.
     #[track_caller]
     pub(super) fn until_well(&self, unit: &str) {
         let key: UnitKey = unit.parse().expect("a valid unit");
-        let held = self
-            .desired
-            .borrow()
-            .as_ref()
-            .map(|desired| desired.held.units[&key].digest);
+        let held = self.running.told().map(|desired| desired.held.units[&key].digest);
         self.until(&format!("{unit} is well"), |report| {
             let unit = report.units.get(&key).filter(|unit| unit.digest == held);
             unit.is_some_and(|unit| unit.counts.current == unit.counts.objects && unit.counts.removing == 0)
@@ -162,26 +128,15 @@ impl Applier {
         told(&report).expect("it was there")
     }
 
-    /// Waits until a unit is no longer reported.
-    #[track_caller]
-    pub(super) fn until_gone(&self, unit: &str) {
-        let key: UnitKey = unit.parse().expect("a valid unit");
-        self.until(&format!("{unit} is gone"), |report| !report.units.contains_key(&key));
-    }
-
     /// Stops it, and waits for it.
     #[track_caller]
     pub(super) fn stop(self) {
-        self.shutdown.cancel();
-        let ended = self
-            .runtime
-            .block_on(async { tokio::time::timeout(wait::LONG, self.task).await });
-        ended.expect("it ends soon").expect("it ends well");
+        self.running.stop();
     }
 
     /// Ends it as a crash would: nothing is said to anybody.
     pub(super) fn crash(self) {
-        self.runtime.shutdown_background();
+        self.running.crash();
     }
 }
 

@@ -9,6 +9,7 @@
 //! with the test process, however that ends ([`watchdog`]).
 #![expect(clippy::panic, reason = "support of tests: a part that does not start ends the test")]
 
+pub mod applier;
 pub mod bench;
 pub mod child;
 pub mod control_plane;
@@ -23,6 +24,7 @@ pub mod scratch;
 pub mod wait;
 pub mod watchdog;
 
+pub use applier::RunningApplier;
 pub use child::{Child, Output};
 pub use control_plane::{ControlPlane, Options};
 pub use flotilla::Flotilla;
