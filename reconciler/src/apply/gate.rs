@@ -108,25 +108,19 @@ impl Session {
         opened
     }
 
-    /// Remembers who needs what for as long as its objects are there: when both leave, they leave in reverse.
+    /// Remembers who needs what for as long as its objects are there: when both leave, they leave in reverse, also if
+    /// another process sees to it.
     pub(super) fn remember_needs(&mut self) {
         for (key, unit) in &self.units {
-            if unit.depends_on.is_empty() {
-                self.unit_needs.remove(key);
-            } else {
-                self.unit_needs.insert(key.clone(), unit.depends_on.clone());
+            self.inventory.set_unit_needs(key, &unit.depends_on);
+            if !unit.has_needs && self.inventory.needs().objects.is_empty() {
+                continue;
             }
-            for slot in unit.slots.iter().filter(|_| unit.has_needs) {
-                if let Some(place) = slot.place.as_ref().filter(|_| !slot.identity.needs.is_empty()) {
-                    self.object_needs.insert(place.key.clone(), slot.identity.needs.clone());
+            for slot in unit.slots.iter().filter(|slot| !slot.yielded) {
+                if let Some(place) = &slot.place {
+                    self.inventory.set_object_needs(&place.key, &slot.identity.needs);
                 }
             }
-        }
-        let inventory = &self.inventory;
-        self.object_needs.retain(|key, _| inventory.get(key).is_some());
-        if !self.unit_needs.is_empty() {
-            let units: BTreeSet<_> = inventory.iter().map(|(_, entry)| &entry.unit).collect();
-            self.unit_needs.retain(|unit, _| units.contains(unit));
         }
     }
 

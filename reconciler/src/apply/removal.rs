@@ -19,7 +19,7 @@ use super::FIELD_MANAGER;
 use super::discovery::Kinds;
 use super::gate;
 use super::helm::Order;
-use super::inventory::Entry;
+use super::inventory::{Entry, Needs};
 use super::message;
 use super::order::{Stage, stage};
 use super::pass::Brought;
@@ -64,10 +64,7 @@ impl Session {
             )
         });
         let mut unwanted: BTreeMap<ObjectKey, Entry> = unwanted.collect();
-        let needs = Needs {
-            units: &self.unit_needs.clone(),
-            objects: &self.object_needs.clone(),
-        };
+        let needs = self.inventory.needs().clone();
         // A release needs its namespace, and what its hooks use, until it is gone.
         self.hold(&mut unwanted, &waiting);
         while !unwanted.is_empty() && !interrupt.is_raised() {
@@ -110,7 +107,7 @@ impl Session {
         unwanted: &mut BTreeMap<ObjectKey, Entry>,
         blocked: &BTreeSet<UnitKey>,
         staying: &BTreeSet<ObjectKey>,
-        needs: &Needs<'_>,
+        needs: &Needs,
     ) {
         let mut waits: Vec<_> = blocked.iter().cloned().collect();
         let mut seen = blocked.clone();
@@ -248,14 +245,8 @@ impl Session {
     }
 }
 
-/// Who needs whom, of what leaves.
-struct Needs<'a> {
-    units: &'a BTreeMap<UnitKey, Vec<UnitKey>>,
-    objects: &'a BTreeMap<ObjectKey, Box<[ObjectKey]>>,
-}
-
 /// Of each unit, the objects of its last stage, without what others that leave still need.
-fn wave(unwanted: &BTreeMap<ObjectKey, Entry>, needs: &Needs<'_>) -> Vec<ObjectKey> {
+fn wave(unwanted: &BTreeMap<ObjectKey, Entry>, needs: &Needs) -> Vec<ObjectKey> {
     let last = last_stages(unwanted);
     if needs.units.is_empty() && needs.objects.is_empty() {
         return last;
@@ -443,10 +434,7 @@ mod tests {
             (unit("shop/api"), vec![unit("infra/db")]),
         ]);
         let objects = BTreeMap::from([(key("d"), Box::from([key("c")]))]);
-        let needs = Needs {
-            units: &units,
-            objects: &objects,
-        };
+        let needs = Needs { units, objects };
         for expected in ["d", "c", "b", "a"] {
             assert_eq!(wave(&unwanted, &needs), [key(expected)]);
             unwanted.remove(&key(expected));
@@ -456,8 +444,8 @@ mod tests {
             .map(|(name, unit)| (key(name), entry(unit)))
             .into();
         let needs = Needs {
-            units: &circle,
-            objects: &BTreeMap::new(),
+            units: circle,
+            objects: BTreeMap::new(),
         };
         assert_eq!(wave(&both, &needs).len(), 2, "a circle keeps nothing for ever");
     }

@@ -83,10 +83,6 @@ pub(super) struct Session {
     pub(super) known: BTreeMap<ObjectKey, Known>,
     /// Objects of the inventory that the delivery lacks.
     pub(super) removals: BTreeMap<ObjectKey, Removal>,
-    /// Unit → the units that it needs, also after it left, until its objects are gone: they go first.
-    pub(super) unit_needs: BTreeMap<UnitKey, Vec<UnitKey>>,
-    /// The same of objects.
-    pub(super) object_needs: BTreeMap<ObjectKey, Box<[ObjectKey]>>,
     pub(super) looks: Looks,
     pub(super) patience: Patience,
     pub(super) watches: Watches,
@@ -143,8 +139,6 @@ impl Session {
             orphan: false,
             known: BTreeMap::new(),
             removals: BTreeMap::new(),
-            unit_needs: BTreeMap::new(),
-            object_needs: BTreeMap::new(),
             looks: Looks::default(),
             patience: Patience::default(),
             watches: Watches::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use render::{ObjectKey, UnitKey};
 use serde::{Deserialize, Serialize};
 
-use super::Entry;
+use super::{Entry, Needs};
 
 /// The version that this build writes, and the only one that it reads.
 const VERSION: u32 = 1;
@@ -34,6 +34,9 @@ struct ShardHead {
 struct ShardForm {
     version: u32,
     units: BTreeMap<UnitKey, BTreeMap<ObjectKey, EntryForm>>,
+    /// Of units that have objects here, the units that they need.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    needs: BTreeMap<UnitKey, Vec<UnitKey>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,26 +53,40 @@ struct EntryForm {
     sequence: u64,
     #[serde(default, skip_serializing_if = "is_false")]
     orphan: bool,
+    /// The objects that it needs.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    needs: Box<[ObjectKey]>,
 }
 
 fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// A shard's text.
-pub(super) fn encode<'a>(entries: impl IntoIterator<Item = (&'a ObjectKey, &'a Entry)>) -> String {
+/// A shard's text, with what its units and objects need.
+pub(super) fn encode<'a>(entries: impl IntoIterator<Item = (&'a ObjectKey, &'a Entry)>, needs: &Needs) -> String {
     let mut form = ShardForm {
         version: VERSION,
         units: BTreeMap::new(),
+        needs: BTreeMap::new(),
     };
     for (key, entry) in entries {
+        if let Some(needed) = needs
+            .units
+            .get(&entry.unit)
+            .filter(|_| !form.units.contains_key(&entry.unit))
+        {
+            form.needs.insert(entry.unit.clone(), needed.clone());
+        }
         let unit = form.units.entry(entry.unit.clone()).or_default();
-        unit.insert(key.clone(), entry_form(entry));
+        unit.insert(
+            key.clone(),
+            entry_form(entry, needs.objects.get(key).map(AsRef::as_ref)),
+        );
     }
     serde_json::to_string(&form).expect("a map with text keys and plain fields is JSON")
 }
 
-fn entry_form(entry: &Entry) -> EntryForm {
+fn entry_form(entry: &Entry, needs: Option<&[ObjectKey]>) -> EntryForm {
     EntryForm {
         api_version: entry.api_version.clone(),
         uid: entry.uid.clone(),
@@ -78,11 +95,12 @@ fn entry_form(entry: &Entry) -> EntryForm {
         lineage: entry.lineage.clone(),
         sequence: entry.sequence,
         orphan: entry.orphan,
+        needs: needs.map(Box::from).unwrap_or_default(),
     }
 }
 
-/// The entries of a shard's text.
-pub(super) fn decode(text: Option<&str>) -> Result<Vec<(ObjectKey, Entry)>, CodecError> {
+/// The entries of a shard's text, and what they need.
+pub(super) fn decode(text: Option<&str>) -> Result<(Vec<(ObjectKey, Entry)>, Needs), CodecError> {
     let text = text.ok_or(CodecError::Absent)?;
     // The version first: a later form may differ in everything else.
     let head: ShardHead = serde_json::from_str(text).map_err(CodecError::Malformed)?;
@@ -90,20 +108,30 @@ pub(super) fn decode(text: Option<&str>) -> Result<Vec<(ObjectKey, Entry)>, Code
         return Err(CodecError::Version(head.version));
     }
     let form: ShardForm = serde_json::from_str(text).map_err(CodecError::Malformed)?;
-    let entries = form.units.into_iter().flat_map(|(unit, objects)| {
-        let entry = move |form: EntryForm| Entry {
-            unit: unit.clone(),
-            api_version: form.api_version,
-            uid: form.uid,
-            applied: form.applied,
-            resource_version: form.resource_version,
-            lineage: form.lineage,
-            sequence: form.sequence,
-            orphan: form.orphan,
-        };
-        objects.into_iter().map(move |(key, form)| (key, entry(form)))
-    });
-    Ok(entries.collect())
+    let mut needs = Needs {
+        units: form.needs,
+        objects: BTreeMap::new(),
+    };
+    let mut entries = Vec::new();
+    for (unit, objects) in form.units {
+        for (key, form) in objects {
+            if !form.needs.is_empty() {
+                needs.objects.insert(key.clone(), form.needs);
+            }
+            let entry = Entry {
+                unit: unit.clone(),
+                api_version: form.api_version,
+                uid: form.uid,
+                applied: form.applied,
+                resource_version: form.resource_version,
+                lineage: form.lineage,
+                sequence: form.sequence,
+                orphan: form.orphan,
+            };
+            entries.push((key, entry));
+        }
+    }
+    Ok((entries, needs))
 }
 
 #[cfg(test)]
@@ -126,14 +154,40 @@ mod tests {
     #[test]
     fn what_stays_as_nobodys_is_remembered_and_everything_else_is_written_as_ever() {
         let key = ObjectKey::new("v1", "ConfigMap", "shop", "a");
-        let plain = encode([(&key, &entry(Some("uid-1")))]);
-        assert!(!plain.contains("orphan"), "an upgrade writes no shard anew: {plain}");
+        let plain = encode([(&key, &entry(Some("uid-1")))], &Needs::default());
+        assert!(
+            !plain.contains("orphan") && !plain.contains("needs"),
+            "an upgrade writes no shard anew: {plain}"
+        );
         let orphan = Entry {
             orphan: true,
             ..entry(Some("uid-1"))
         };
-        let read = decode(Some(&encode([(&key, &orphan)]))).expect("it is what was written");
+        let text = encode([(&key, &orphan)], &Needs::default());
+        let (read, _) = decode(Some(&text)).expect("it is what was written");
         assert_eq!(read, [(key, orphan)]);
+    }
+
+    #[test]
+    fn what_units_and_objects_need_is_remembered_where_they_have_something() {
+        let unit = |name: &str| name.parse::<UnitKey>().expect("a valid unit");
+        let key = |name: &str| ObjectKey::new("v1", "ConfigMap", "shop", name);
+        let needs = Needs {
+            units: BTreeMap::from([
+                (unit("shop/web"), vec![unit("infra/db")]),
+                (unit("shop/elsewhere"), vec![unit("infra/db")]),
+            ]),
+            objects: BTreeMap::from([
+                (key("a"), Box::from([key("b")])),
+                (key("elsewhere"), Box::from([key("b")])),
+            ]),
+        };
+        let entry = entry(Some("uid-1"));
+        let text = encode([(&key("a"), &entry), (&key("b"), &entry)], &needs);
+        let (entries, read) = decode(Some(&text)).expect("it is what was written");
+        assert_eq!(entries.len(), 2);
+        assert_eq!(read.units, BTreeMap::from([(unit("shop/web"), vec![unit("infra/db")])]));
+        assert_eq!(read.objects, BTreeMap::from([(key("a"), Box::from([key("b")]))]));
     }
 
     #[test]
@@ -142,15 +196,16 @@ mod tests {
             (ObjectKey::new("v1", "ConfigMap", "shop", "a"), entry(Some("uid-1"))),
             (ObjectKey::new("v1", "Namespace", "", "shop"), entry(None)),
         ];
-        let text = encode(entries.iter().map(|(key, entry)| (key, entry)));
-        let read = decode(Some(&text)).expect("it is what was written");
+        let text = encode(entries.iter().map(|(key, entry)| (key, entry)), &Needs::default());
+        let (read, _) = decode(Some(&text)).expect("it is what was written");
         assert_eq!(read, entries);
     }
 
     #[test]
     fn an_unreadable_shard_is_an_error_and_never_empty() {
         assert!(matches!(decode(None), Err(CodecError::Absent)));
-        let text = encode([(&ObjectKey::new("v1", "ConfigMap", "shop", "a"), &entry(Some("uid-1")))]);
+        let key = ObjectKey::new("v1", "ConfigMap", "shop", "a");
+        let text = encode([(&key, &entry(Some("uid-1")))], &Needs::default());
         assert!(matches!(
             decode(Some(&text[..text.len() / 2])),
             Err(CodecError::Malformed(_))

@@ -9,7 +9,9 @@ mod codec;
 mod large;
 mod store;
 
-use render::UnitKey;
+use std::collections::BTreeMap;
+
+use render::{ObjectKey, UnitKey};
 
 pub(super) use store::{Inventory, InventoryError};
 
@@ -32,4 +34,13 @@ pub(super) struct Entry {
     pub sequence: u64,
     /// Whether it stays in the cluster, as nobody's, when its unit leaves: what the unit said while it was here.
     pub orphan: bool,
+}
+
+/// Who needs whom, for as long as its objects are there: what needs something leaves before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::apply) struct Needs {
+    /// Unit → the units that it needs.
+    pub units: BTreeMap<UnitKey, Vec<UnitKey>>,
+    /// The same of objects, as they are in the cluster.
+    pub objects: BTreeMap<ObjectKey, Box<[ObjectKey]>>,
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
-use render::ObjectKey;
+use render::{ObjectKey, UnitKey};
 
-use super::Entry;
 use super::codec::{self, CodecError};
+use super::{Entry, Needs};
 use crate::apply::FIELD_MANAGER;
 use crate::apply::request::{RequestError, bounded};
 use crate::limits::INVENTORY_SHARD_ENTRIES_MAX;
@@ -41,6 +41,7 @@ pub(in crate::apply) struct Inventory {
     entries: BTreeMap<ObjectKey, Filed>,
     shards: BTreeMap<usize, Shard>,
     unreadable: Vec<String>,
+    needs: Needs,
 }
 
 struct Filed {
@@ -79,6 +80,7 @@ impl Inventory {
             entries: BTreeMap::new(),
             shards: BTreeMap::new(),
             unreadable: Vec::new(),
+            needs: Needs::default(),
         };
         for shard in shards {
             let name = shard.metadata.name.unwrap_or_default();
@@ -97,7 +99,7 @@ impl Inventory {
         number: usize,
         name: String,
         resource_version: Option<String>,
-        decoded: Result<Vec<(ObjectKey, Entry)>, CodecError>,
+        decoded: Result<(Vec<(ObjectKey, Entry)>, Needs), CodecError>,
     ) {
         let mut shard = Shard {
             resource_version,
@@ -105,7 +107,9 @@ impl Inventory {
             ..Shard::default()
         };
         match decoded {
-            Ok(entries) => {
+            Ok((entries, needs)) => {
+                self.needs.units.extend(needs.units);
+                self.needs.objects.extend(needs.objects);
                 for (key, entry) in entries {
                     // Written twice by a repaired shard: the entry with a UID knows more.
                     if self.entries.get(&key).is_some_and(|filed| filed.entry.uid.is_some()) {
@@ -163,6 +167,57 @@ impl Inventory {
         }
     }
 
+    /// Who needs whom, of what is remembered.
+    pub(in crate::apply) fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Remembers which units a unit needs.
+    pub(in crate::apply) fn set_unit_needs(&mut self, unit: &UnitKey, needed: &[UnitKey]) {
+        if self.needs.units.get(unit).map_or(&[][..], Vec::as_slice) == needed {
+            return;
+        }
+        if needed.is_empty() {
+            self.needs.units.remove(unit);
+        } else {
+            self.needs.units.insert(unit.clone(), needed.to_vec());
+        }
+        let with_unit = self.entries.values().filter(|filed| filed.entry.unit == *unit);
+        let numbers: BTreeSet<_> = with_unit.map(|filed| filed.shard).collect();
+        numbers.into_iter().for_each(|number| self.touch(number));
+    }
+
+    /// Remembers which objects an object needs.
+    pub(in crate::apply) fn set_object_needs(&mut self, key: &ObjectKey, needed: &[ObjectKey]) {
+        if self.needs.objects.get(key).map_or(&[][..], |known| known) == needed {
+            return;
+        }
+        if needed.is_empty() {
+            self.needs.objects.remove(key);
+        } else {
+            self.needs.objects.insert(key.clone(), needed.into());
+        }
+        if let Some(number) = self.entries.get(key).map(|filed| filed.shard) {
+            self.touch(number);
+        }
+    }
+
+    /// Forgets what is needed by units and objects of which nothing is left.
+    pub(in crate::apply) fn forget_needs(&mut self) {
+        let entries = &self.entries;
+        self.needs.objects.retain(|key, _| entries.contains_key(key));
+        if !self.needs.units.is_empty() {
+            let units: BTreeSet<_> = entries.values().map(|filed| &filed.entry.unit).collect();
+            self.needs.units.retain(|unit, _| units.contains(unit));
+        }
+    }
+
+    fn touch(&mut self, number: usize) {
+        if let Some(shard) = self.shards.get_mut(&number) {
+            shard.changed = true;
+        }
+    }
+
     /// Forgets an object.
     pub(in crate::apply) fn remove(&mut self, key: &ObjectKey) {
         if let Some(filed) = self.entries.remove(key)
@@ -214,7 +269,7 @@ impl Inventory {
 
     fn config_map(&self, number: usize, shard: &Shard) -> ConfigMap {
         let entries = shard.keys.iter().filter_map(|key| self.entries.get_key_value(key));
-        let text = codec::encode(entries.map(|(key, filed)| (key, &filed.entry)));
+        let text = codec::encode(entries.map(|(key, filed)| (key, &filed.entry)), &self.needs);
         ConfigMap {
             metadata: ObjectMeta {
                 name: Some(shard_name(number)),
@@ -280,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_broken_shard_is_named_kept_and_never_filled() {
-        let good = codec::encode([(&key("a"), &entry(Some("uid-1")))]);
+        let good = codec::encode([(&key("a"), &entry(Some("uid-1")))], &Needs::default());
         let mut inventory = Inventory::from_shards(vec![shard(0, "{"), shard(1, &good)]);
         assert_eq!(inventory.unreadable().len(), 1, "the broken shard is named");
         assert!(inventory.get(&key("a")).is_some(), "the good shard is read");
@@ -302,8 +357,8 @@ mod tests {
 
     #[test]
     fn an_entry_that_stands_twice_is_read_with_its_uid() {
-        let intended = codec::encode([(&key("a"), &entry(None))]);
-        let confirmed = codec::encode([(&key("a"), &entry(Some("uid-1")))]);
+        let intended = codec::encode([(&key("a"), &entry(None))], &Needs::default());
+        let confirmed = codec::encode([(&key("a"), &entry(Some("uid-1")))], &Needs::default());
         for texts in [[&intended, &confirmed], [&confirmed, &intended]] {
             let shards = texts.iter().enumerate().map(|(number, text)| shard(number, text));
             let inventory = Inventory::from_shards(shards.collect());
@@ -313,8 +368,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_needed_is_written_with_whoever_needs_it_and_read_back() {
+        let good = codec::encode([(&key("a"), &entry(Some("uid-1")))], &Needs::default());
+        let mut inventory = Inventory::from_shards(vec![shard(0, &good)]);
+        let (web, db): (UnitKey, UnitKey) = (
+            "shop/web".parse().expect("a valid unit"),
+            "infra/db".parse().expect("a valid unit"),
+        );
+        inventory.set_unit_needs(&web, std::slice::from_ref(&db));
+        inventory.set_object_needs(&key("a"), &[key("b")]);
+        assert!(inventory.shards[&0].changed);
+        let again = Inventory::from_shards(vec![inventory.config_map(0, &inventory.shards[&0])]);
+        assert_eq!(again.needs, inventory.needs);
+        let mut again = again;
+        again.set_unit_needs(&web, &[db]);
+        again.set_object_needs(&key("a"), &[key("b")]);
+        assert!(!again.shards[&0].changed, "what is known is not written again");
+        again.remove(&key("a"));
+        again.forget_needs();
+        assert_eq!(again.needs, Needs::default());
+    }
+
+    #[test]
     fn what_did_not_change_is_not_written() {
-        let text = codec::encode([(&key("a"), &entry(Some("uid-1")))]);
+        let text = codec::encode([(&key("a"), &entry(Some("uid-1")))], &Needs::default());
         let mut inventory = Inventory::from_shards(vec![shard(0, &text)]);
         inventory.put(key("a"), entry(Some("uid-1")));
         inventory.note_version(&key("a"), Some("9".to_owned()));

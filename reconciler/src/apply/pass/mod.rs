@@ -49,6 +49,7 @@ impl Session {
         self.triage();
         self.verify(&brought).await?;
         self.remember_orphans();
+        self.remember_needs();
         if interrupt.is_raised() {
             return Ok(PassEnd::Interrupted);
         }
@@ -73,7 +74,7 @@ impl Session {
                 .map_err(SessionError::Inventory)?;
         }
         self.told_corrections();
-        self.remember_needs();
+        self.inventory.forget_needs();
         self.forget();
         self.follow();
         let looked = self.look_at_drift().await;

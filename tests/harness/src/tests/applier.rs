@@ -8,6 +8,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use reconciler::apply::{self, ApplierOptions, ApplyReport};
 use reconciler::wire::{Envelope, EnvelopeUnit, Intake, UnitReport, UnitState, list_digest};
 use render::describe::{Content, DescribedObject, Description, key_of};
+use render::model::ApplyPolicy;
 use render::{ClusterName, Revision, UnitKey};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -55,12 +56,17 @@ impl Applier {
 
     /// Says what should be, as the next delivery.
     pub(super) fn deliver(&mut self, units: &[(&str, Vec<Value>)]) {
-        self.sequence += 1;
         let units: Units = units
             .iter()
             .map(|(key, objects)| (unit_key(key), objects.clone()))
             .collect();
-        let (envelope, contents) = delivery(self.sequence, &units);
+        let (envelope, contents) = delivery(self.sequence + 1, &units);
+        self.deliver_this(envelope, contents);
+    }
+
+    /// As [`Self::deliver`], with the envelope as it is.
+    pub(super) fn deliver_this(&mut self, envelope: Envelope, contents: Vec<Arc<Description>>) {
+        self.sequence = envelope.sequence;
         let mut intake = Intake::new(cluster(), Some(envelope.held()));
         contents.into_iter().for_each(|content| intake.trusted(content));
         self.desired.send_replace(intake.desired().map(Arc::new));
@@ -129,6 +135,14 @@ fn revision(digit: char) -> Revision {
 /// An envelope, and the contents that it names.
 pub(super) fn delivery(sequence: u64, units: &Units) -> (Envelope, Vec<Arc<Description>>) {
     let contents: BTreeMap<_, _> = units.iter().map(|(key, objects)| (key, described(objects))).collect();
+    enveloped(sequence, &contents)
+}
+
+/// An envelope of these contents, and they themselves.
+pub(super) fn enveloped(
+    sequence: u64,
+    contents: &BTreeMap<&UnitKey, Arc<Description>>,
+) -> (Envelope, Vec<Arc<Description>>) {
     let units: BTreeMap<UnitKey, EnvelopeUnit> = contents
         .iter()
         .map(|(key, content)| {
@@ -150,10 +164,15 @@ pub(super) fn delivery(sequence: u64, units: &Units) -> (Envelope, Vec<Arc<Descr
         units,
         lineage_grant: None,
     };
-    (envelope, contents.into_values().collect())
+    (envelope, contents.values().cloned().collect())
 }
 
-fn described(objects: &[Value]) -> Arc<Description> {
+pub(super) fn described(objects: &[Value]) -> Arc<Description> {
+    governed(objects, ApplyPolicy::default())
+}
+
+/// A content with how it is applied.
+pub(super) fn governed(objects: &[Value], apply: ApplyPolicy) -> Arc<Description> {
     let objects = objects.iter().map(|object| DescribedObject {
         key: key_of(object).expect("the object has a name"),
         content: Content::Plain {
@@ -161,7 +180,7 @@ fn described(objects: &[Value]) -> Arc<Description> {
         },
         provenance: Vec::new(),
     });
-    Arc::new(Description::new(objects.collect()).expect("each key stands once"))
+    Arc::new(Description::governed(objects.collect(), apply).expect("each key stands once"))
 }
 
 /// A ConfigMap with one entry.

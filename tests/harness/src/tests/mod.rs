@@ -5,4 +5,5 @@ mod applier;
 mod basics;
 mod crash;
 mod faults;
+mod leaving;
 mod scale;
