@@ -470,3 +470,8 @@ pub const PREVIEW_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Kinds that a cluster may say it serves: with the definitions of some twenty operators there are about 600.
 pub const API_VERSIONS_MAX: usize = 4_000;
+
+/// Words about units that left clusters with their objects staying, each for one unit and one cluster, in
+/// `release.yaml`. Each is a line of some 30 bytes, so that the file has 600 KiB at most; beyond it the oldest is
+/// forgotten.
+pub const ORPHANED_MAX: usize = 20_000;

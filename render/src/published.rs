@@ -19,6 +19,9 @@ pub struct Published {
     pub units: BTreeMap<UnitKey, UnitPlacement>,
 }
 
+/// Unit → clusters that it left, with its objects staying → when, in seconds since 1970.
+pub type Orphaned = BTreeMap<UnitKey, BTreeMap<ClusterName, i64>>;
+
 /// `release.yaml`: what led to a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,6 +39,10 @@ pub struct ReleaseRecord {
     /// Clusters whose file is gone, and what becomes of what they have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub departed: BTreeMap<ClusterName, Departure>,
+    /// Units that left a cluster while their word was `deletionPolicy: Orphan`: unit → cluster → when, in seconds since
+    /// 1970. A cluster that was away may hold an older word.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub orphaned: Orphaned,
     /// Raised when a new version of this program renders other bytes from the same input.
     pub render_version: u32,
 }

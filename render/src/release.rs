@@ -5,21 +5,29 @@
 //! Suspension holds, which stays as it is, and for what has to wait: a unit that needs another one on every cluster
 //! comes after it, and leaves before it. Waves and windows are other answers of the same function.
 //!
+//! An object that changes hands stays with the unit that has it until the other one may come (`hand_over`).
+//!
 //! What a unit needs on its own cluster alone is no matter of this room: the applier there waits for it.
 
+mod hand_over;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::digest::Digest;
+use crate::guard::Holdings;
 use crate::model::DependencyClusters;
 use crate::name::{ClusterName, UnitKey};
 use crate::published::{Placement, Published, UnitPlacement, Variant};
 use crate::suspend::Suspensions;
 
-/// What registered clusters said last; one that said nothing is absent.
+/// What is known beside the refs: what registered clusters said last, and what contents have.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Cluster → its units, also those that it is still removing.
+    /// Cluster → its units, also those that it is still removing. A cluster that said nothing is absent.
     pub clusters: BTreeMap<ClusterName, BTreeMap<UnitKey, Seen>>,
+    /// Content → its objects; `None` where it cannot be read. What is not there yet is asked for, see [`Due::unknown`].
+    pub holdings: BTreeMap<Digest, Option<Arc<Holdings>>>,
 }
 
 /// How a unit fares on a cluster.
@@ -49,6 +57,8 @@ pub struct Due {
     pub advances: Vec<Advance>,
     /// Sorted likewise.
     pub waiting: Vec<Waiting>,
+    /// Contents whose objects have to be known first. While there are any, nothing of it should be done.
+    pub unknown: BTreeSet<Digest>,
 }
 
 /// A cluster's share of a unit that waits for another unit.
@@ -75,6 +85,8 @@ pub enum WaitReason {
     Failed,
     /// The other unit, which needs it, has not left there yet.
     StillThere,
+    /// The other unit, which gets an object of this one, is not released there yet.
+    HandsOver,
 }
 
 impl std::fmt::Display for Waiting {
@@ -84,6 +96,12 @@ impl std::fmt::Display for Waiting {
             WaitReason::NotHealthy => write!(f, "waits for {other}, which is not healthy on {on} yet"),
             WaitReason::Failed => write!(f, "waits for {other}, which failed on {on}"),
             WaitReason::StillThere => write!(f, "stays until {other}, which needs it, has left {on}"),
+            WaitReason::HandsOver => {
+                write!(
+                    f,
+                    "stays until {other}, which gets an object of it, is released to {on}"
+                )
+            }
         }
     }
 }
@@ -121,49 +139,74 @@ pub fn release(
         observed,
         now,
     };
-    let mut due = Due::default();
+    let mut changes = Vec::new();
     let units: BTreeSet<_> = target.units.keys().chain(released.units.keys()).collect();
     for unit in units {
         let (wanted, present) = (
             target.units.get(unit).unwrap_or(&nothing),
             released.units.get(unit).unwrap_or(&nothing),
         );
-        if wanted == present {
-            continue;
-        }
-        let clusters: BTreeSet<_> = wanted.clusters.keys().chain(present.clusters.keys()).collect();
-        let mut leaves_after = None;
-        let mut comes_after = None;
-        for cluster in clusters {
-            let (to, from) = (wanted.entry(cluster), present.entry(cluster));
-            if to == from || suspensions.of(unit, cluster, now).is_some() {
-                continue;
-            }
-            let is_new =
-                |(_, variant): (&Placement, &Variant)| from.is_none_or(|(_, old)| old.digest != variant.digest);
-            let waits = match to {
-                None => leaves_after.get_or_insert_with(|| look.leaves_after(unit, present)),
-                Some(to) if is_new(to) => comes_after.get_or_insert_with(|| look.comes_after(wanted)),
-                // Other replicas of what is there already need nothing.
-                Some(_) => &mut None,
-            };
-            match waits {
-                Some((other, on, why)) => due.waiting.push(Waiting {
-                    unit: unit.clone(),
-                    cluster: cluster.clone(),
-                    other: other.clone(),
-                    on: on.clone(),
-                    why: *why,
-                }),
-                None => due.advances.push(Advance {
-                    unit: unit.clone(),
-                    cluster: cluster.clone(),
-                    to: to.map(|(placement, variant)| (placement.clone(), variant.clone())),
-                }),
-            }
+        if wanted != present {
+            look.changes(unit, wanted, present, &mut changes);
         }
     }
+    let unknown = hand_over::settle(&look, &mut changes);
+    let mut due = Due {
+        unknown,
+        ..Due::default()
+    };
+    for change in changes {
+        change.tell(&mut due);
+    }
     due
+}
+
+/// A cluster's share of a unit that the target has otherwise.
+struct Change<'a> {
+    unit: &'a UnitKey,
+    cluster: &'a ClusterName,
+    from: Option<(&'a Placement, &'a Variant)>,
+    to: Option<(&'a Placement, &'a Variant)>,
+    /// A Suspension holds it.
+    suspended: bool,
+    /// What it waits for.
+    wait: Option<Wait>,
+}
+
+impl Change<'_> {
+    fn is_stalled(&self) -> bool {
+        self.suspended || self.wait.is_some()
+    }
+
+    /// The content that it gets, and the one that it has.
+    fn contents(&self) -> (Option<Digest>, Option<Digest>) {
+        let digest = |of: Option<(&Placement, &Variant)>| of.map(|(_, variant)| variant.digest);
+        (digest(self.to), digest(self.from))
+    }
+
+    fn loses_content(&self) -> bool {
+        let (to, from) = self.contents();
+        from.is_some() && to != from
+    }
+
+    fn tell(self, due: &mut Due) {
+        let (unit, cluster) = (self.unit.clone(), self.cluster.clone());
+        match self.wait {
+            _ if self.suspended => {}
+            Some((other, on, why)) => due.waiting.push(Waiting {
+                unit,
+                cluster,
+                other,
+                on,
+                why,
+            }),
+            None => due.advances.push(Advance {
+                unit,
+                cluster,
+                to: self.to.map(|(placement, variant)| (placement.clone(), variant.clone())),
+            }),
+        }
+    }
 }
 
 /// The units that must be healthy on every cluster before this one is released.
@@ -208,10 +251,49 @@ struct Look<'a> {
 /// Which unit is waited for, where, and why.
 type Wait = (UnitKey, ClusterName, WaitReason);
 
-impl Look<'_> {
-    /// What a new content of a unit has to wait for.
-    fn comes_after(&self, wanted: &UnitPlacement) -> Option<Wait> {
-        needed_everywhere(wanted).find_map(|needed| {
+impl<'a> Look<'a> {
+    /// Each cluster's share of a unit that differs, with what it waits for.
+    fn changes(
+        &self,
+        unit: &'a UnitKey,
+        wanted: &'a UnitPlacement,
+        present: &'a UnitPlacement,
+        changes: &mut Vec<Change<'a>>,
+    ) {
+        let clusters: BTreeSet<_> = wanted.clusters.keys().chain(present.clusters.keys()).collect();
+        let mut leaves_after = None;
+        let mut comes_after = None;
+        for cluster in clusters {
+            let (to, from) = (wanted.entry(cluster), present.entry(cluster));
+            if to == from {
+                continue;
+            }
+            let suspended = self.suspensions.of(unit, cluster, self.now).is_some();
+            let is_new =
+                |(_, variant): (&Placement, &Variant)| from.is_none_or(|(_, old)| old.digest != variant.digest);
+            let wait = match to {
+                _ if suspended => &mut None,
+                None => leaves_after.get_or_insert_with(|| self.leaves_after(unit, present)),
+                Some(to) if is_new(to) => {
+                    comes_after.get_or_insert_with(|| self.comes_after(needed_everywhere(wanted)))
+                }
+                // Other replicas of what is there already need nothing.
+                Some(_) => &mut None,
+            };
+            changes.push(Change {
+                unit,
+                cluster,
+                from,
+                to,
+                suspended,
+                wait: wait.clone(),
+            });
+        }
+    }
+
+    /// What a new content of a unit that needs these everywhere has to wait for.
+    fn comes_after<'u>(&self, mut needed: impl Iterator<Item = &'u UnitKey>) -> Option<Wait> {
+        needed.find_map(|needed| {
             let unit = self.target.units.get(needed)?;
             unit.clusters.keys().find_map(|cluster| {
                 // Where it is suspended it gets no further, and nobody waits for that.
@@ -335,6 +417,7 @@ impl UnitPlacement {
 
 #[cfg(test)]
 mod tests {
+    mod hand_over;
     mod order;
 
     use std::sync::Arc;
@@ -355,14 +438,30 @@ mod tests {
         }
     }
 
+    /// Nobody said anything, and no content has an object.
+    fn silence(states: &[&Published]) -> Observed {
+        let units = states.iter().flat_map(|published| published.units.values());
+        let digests = units.flat_map(|unit| unit.variants.values().map(|variant| variant.digest));
+        let empty = || {
+            Some(Arc::new(Holdings {
+                objects: Vec::new(),
+                orphan: false,
+            }))
+        };
+        Observed {
+            clusters: BTreeMap::new(),
+            holdings: digests.map(|digest| (digest, empty())).collect(),
+        }
+    }
+
     #[track_caller]
     fn check(target: &Published, released: &Published, due: usize) {
-        let advances = release(target, released, Suspensions::none(), &Observed::default(), 0).advances;
+        let advances = release(target, released, Suspensions::none(), &silence(&[target, released]), 0).advances;
         assert_eq!(advances.len(), due, "{advances:#?}");
         let next = advance(target, released, advances);
         assert_eq!(next.units, target.units, "all at once ends at the target");
         assert!(
-            release(target, &next, Suspensions::none(), &Observed::default(), 0) == Due::default(),
+            release(target, &next, Suspensions::none(), &silence(&[target, &next]), 0) == Due::default(),
             "and stays there"
         );
     }
@@ -392,7 +491,7 @@ mod tests {
             "t/web",
             placement(&[entry("a", "default", "2"), entry("b", "default", "2")]),
         )]);
-        let only_a = release(&new, &old, Suspensions::none(), &Observed::default(), 0)
+        let only_a = release(&new, &old, Suspensions::none(), &silence(&[&new, &old]), 0)
             .advances
             .into_iter()
             .take(1)
@@ -465,7 +564,7 @@ mod tests {
             &target,
             &Published::default(),
             fleet.suspensions(),
-            &Observed::default(),
+            &silence(&[&target]),
             now,
         );
         let found: Vec<_> = due
@@ -524,13 +623,7 @@ mod tests {
             placement(&[entry("a", "default", "1"), entry("gone", "default", "1")]),
         )]);
         let fleet = suspended(vec![suspension(Some("t/web"), in_zone("a"), None)]);
-        let due = release(
-            &Published::default(),
-            &old,
-            fleet.suspensions(),
-            &Observed::default(),
-            0,
-        );
+        let due = release(&Published::default(), &old, fleet.suspensions(), &silence(&[&old]), 0);
         assert_eq!(due.advances, [], "nobody knows the labels of a cluster that is gone");
     }
 
@@ -555,7 +648,7 @@ mod tests {
             let (released, target) = (state(before), state(after));
             let declared = places.iter().zip(held).filter(|(_, held)| *held);
             let fleet = suspended(declared.map(|((unit, cluster), _)| suspension(Some(unit), named(cluster), None)).collect());
-            let due = release(&target, &released, fleet.suspensions(), &Observed::default(), 0);
+            let due = release(&target, &released, fleet.suspensions(), &silence(&[&target, &released]), 0);
             let next = advance(&target, &released, due.advances);
             for ((unit, cluster), held) in places.iter().zip(held) {
                 let content = |from: &Published| {
@@ -566,10 +659,10 @@ mod tests {
                 proptest::prop_assert_eq!(content(&next), content(if held { &released } else { &target }));
             }
             proptest::prop_assert!(
-                release(&target, &next, fleet.suspensions(), &Observed::default(), 0) == Due::default(),
+                release(&target, &next, fleet.suspensions(), &silence(&[&target, &next]), 0) == Due::default(),
                 "what is held is not due again"
             );
-            let resumed = release(&target, &next, Suspensions::none(), &Observed::default(), 0);
+            let resumed = release(&target, &next, Suspensions::none(), &silence(&[&target, &next]), 0);
             proptest::prop_assert_eq!(advance(&target, &next, resumed.advances).units, target.units, "and resuming ends at the target");
         }
     }

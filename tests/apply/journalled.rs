@@ -65,6 +65,7 @@ impl Journalled {
             sequence,
             list: list_digest(&held, false),
             orphan: false,
+            orphaned: Default::default(),
             released: revision("b"),
             units: held,
         };

@@ -183,6 +183,7 @@ fn envelope(sequence: u64, digest: Digest) -> Envelope {
         list: list_digest(&units, false),
         units,
         orphan: false,
+        orphaned: Default::default(),
         lineage_grant: None,
     }
 }

@@ -12,6 +12,7 @@ mod demo;
 mod drift;
 mod envelopes;
 mod first_push;
+mod leaving;
 mod objects;
 mod plan;
 mod readme;

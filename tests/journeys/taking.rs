@@ -11,7 +11,7 @@ const ALL: &[&str] = &pool::NAMES;
 
 /// The UID of a ConfigMap in each cluster.
 #[track_caller]
-fn uids(fleet: &Fleet, object: (&str, &str)) -> BTreeMap<String, String> {
+pub(super) fn uids(fleet: &Fleet, object: (&str, &str)) -> BTreeMap<String, String> {
     uids_in(fleet, ALL, object)
 }
 
@@ -38,7 +38,7 @@ fn until_finding(fleet: &Fleet, reason: &str, is_there: bool) {
 }
 
 /// Runs a command in the work clone, as Ada, which knows what the hub rendered.
-fn in_clone(fleet: &Fleet, arguments: &[&str]) -> flotilla_tests::Output {
+pub(super) fn in_clone(fleet: &Fleet, arguments: &[&str]) -> flotilla_tests::Output {
     let work = fleet.repository.work().display().to_string();
     fleet.repository.git(&["config", "user.name", "Ada"]);
     fleet.repository.git(&["config", "user.email", "ada@example.com"]);

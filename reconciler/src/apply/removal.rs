@@ -51,10 +51,8 @@ impl Session {
         let (leaving, waiting) = self.leaving_releases(&wanted, brought);
         let entries = self.inventory.iter();
         let entries = entries.filter(|(key, _)| !wanted.contains(*key) && !is_chart(key));
-        // What leaves a unit that stays is removed; the word for what stays is about the unit as a whole.
-        let orphan = |entry: &Entry| (entry.orphan || self.orphan) && !self.is_delivered(&entry.unit);
         let unwanted = entries.map(|(key, entry)| {
-            let orphan = orphan(entry);
+            let orphan = self.stays(entry);
             (
                 key.clone(),
                 Entry {
@@ -83,6 +81,13 @@ impl Session {
             self.hold_needed(&mut unwanted, &blocked, &staying, &needs);
         }
         Ok(leaving)
+    }
+
+    /// Whether what is to leave stays as nobody's. What leaves a unit that stays is removed: the word is about the unit
+    /// as a whole. It may have said it while it was here, or the delivery without it says it, which is newer.
+    pub(super) fn stays(&self, entry: &Entry) -> bool {
+        let said = entry.orphan || self.orphan || self.orphaned.contains(&entry.unit);
+        said && !self.is_delivered(&entry.unit)
     }
 
     pub(super) fn is_delivered(&self, unit: &UnitKey) -> bool {

@@ -79,6 +79,8 @@ pub(super) struct Session {
     pub(super) missing: BTreeMap<UnitKey, Digest>,
     /// Whether what the delivery lacks stays, since the cluster leaves the fleet.
     pub(super) orphan: bool,
+    /// Units that left and whose objects stay, whatever they said while they were here.
+    pub(super) orphaned: BTreeSet<UnitKey>,
     /// Objects that were seen, by their keys in the cluster.
     pub(super) known: BTreeMap<ObjectKey, Known>,
     /// Objects of the inventory that the delivery lacks.
@@ -137,6 +139,7 @@ impl Session {
             units: BTreeMap::new(),
             missing: BTreeMap::new(),
             orphan: false,
+            orphaned: BTreeSet::new(),
             known: BTreeMap::new(),
             removals: BTreeMap::new(),
             looks: Looks::default(),
@@ -212,6 +215,7 @@ impl Session {
         }
         self.scaled = self.units.values().flat_map(Unit::scaled).collect();
         self.orphan = desired.held.orphan;
+        self.orphaned = desired.held.orphaned.keys().cloned().collect();
         let held = desired.held.units.iter();
         let missing = held.filter(|(key, _)| !desired.units.contains_key(*key));
         self.missing = missing.map(|(key, unit)| (key.clone(), unit.digest)).collect();

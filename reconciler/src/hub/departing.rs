@@ -134,6 +134,7 @@ mod tests {
             sequence: None,
             rendered: None,
             departed,
+            orphaned: BTreeMap::new(),
             render_version: RENDER_VERSION,
         };
         Published {

@@ -16,6 +16,7 @@ mod gateway;
 pub mod git;
 mod guarding;
 mod keeper;
+mod leaving;
 mod look;
 mod objects;
 pub mod observe;

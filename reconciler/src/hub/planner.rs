@@ -10,12 +10,13 @@ use render::load::{LoadMemo, is_readable, load_with};
 use render::model::Approval;
 use render::plan::{Memo, Reports, Snapshot, plan};
 use render::tree::SourceEntry;
-use render::{Digest, Finding, Fleet, Plan, Previous, Published, Revision, SourceTree};
+use render::{ClusterName, Digest, Finding, Fleet, Plan, Previous, Published, Revision, SourceTree, UnitKey};
 
 use super::departing::{self, departed};
 use super::engine::Planned;
 use super::guarding::{KnownBudgets, Rules};
 use super::keeper::Keeper;
+use super::leaving::Leaving;
 use super::publish::SourceCommit;
 use super::source::{Source, SourceError};
 use crate::limits::{GATE_COMMITS_MAX, PROPOSAL_COMMITS_MAX};
@@ -39,6 +40,23 @@ struct Memos {
     holdings: BTreeMap<Digest, Arc<Holdings>>,
 }
 
+/// What a plan is made on, beside the revision.
+#[derive(Debug, Default)]
+pub(super) struct Known<'a> {
+    /// The commit of `rendered` that `previous` stands for.
+    pub(super) base: Option<Revision>,
+    /// What is published.
+    pub(super) previous: Arc<Published>,
+    /// The newest revision that was planned before.
+    pub(super) accepted: Option<&'a Revision>,
+    /// Words about units that left, which clusters need no more.
+    pub(super) let_go: BTreeSet<(UnitKey, ClusterName)>,
+    /// What charts are predicted to bring.
+    pub(super) previews: Previews,
+    /// In seconds since 1970.
+    pub(super) now: i64,
+}
+
 impl Planner {
     /// A planner that remembers nothing yet. Without a keeper, what is published has no contents.
     pub(super) fn new(source: Arc<Source>, keeper: Option<Arc<Keeper>>) -> Self {
@@ -49,17 +67,18 @@ impl Planner {
         }
     }
 
-    /// Reads, loads and plans `revision` on what is published and predicted. Blocks. `now` is in seconds since 1970.
+    /// Reads, loads and plans `revision` on what is published and predicted. Blocks.
     ///
     /// A source that cannot be read whole is an error, and nothing may be concluded from it.
-    pub(super) fn plan(
-        &self,
-        revision: &Revision,
-        base: Option<Revision>,
-        previous: Arc<Published>,
-        accepted: Option<&Revision>,
-        (previews, now): (Previews, i64),
-    ) -> Result<Planned, SourceError> {
+    pub(super) fn plan(&self, revision: &Revision, known: Known<'_>) -> Result<Planned, SourceError> {
+        let Known {
+            base,
+            previous,
+            accepted,
+            previews,
+            now,
+            ..
+        } = known;
         // A memo that was left in the middle of a panic only costs speed.
         let mut memos = self.memos.lock().unwrap_or_else(PoisonError::into_inner);
         let memos = &mut *memos;
@@ -72,10 +91,10 @@ impl Planner {
         };
         let since = previous.record.as_ref().map(|record| &record.source);
         let rules = Rules::read_with(&self.source, &fleet, since, accepted, &mut memos.budgets)?;
-        let known = std::mem::take(&mut memos.holdings);
+        let remembered = std::mem::take(&mut memos.holdings);
         let used = RefCell::new(BTreeMap::new());
         let holdings = |digest: &Digest| {
-            let found = known.get(digest).cloned();
+            let found = remembered.get(digest).cloned();
             let found = found.or_else(|| self.keeper.as_ref()?.holdings(base.as_ref(), digest).map(Arc::new))?;
             used.borrow_mut().insert(*digest, Arc::clone(&found));
             Some(found)
@@ -89,9 +108,25 @@ impl Planner {
         let found = found.into_iter().chain(departing::findings(&departed)).collect();
         let snapshot = Snapshot {
             chart_previews: previews,
-            ..snapshot(&fleet, previous, now)
+            ..snapshot(&fleet, Arc::clone(&previous), now)
         };
-        let (plan, findings, _) = guarded(&snapshot, found, &mut memos.plan, &evidence);
+        let (plan, mut findings, _) = guarded(&snapshot, found, &mut memos.plan, &evidence);
+        let leaving = Leaving {
+            source: &self.source,
+            fleet: &fleet,
+            previous: &previous,
+            units: &plan.units,
+            accepted,
+            departed: &departed,
+            holdings: &holdings,
+            // What is proposed to people stays as it is, whatever clusters say meanwhile.
+            let_go: match gate {
+                Approval::None => &known.let_go,
+                Approval::Required => &BTreeSet::new(),
+            },
+        };
+        let (orphaned, forgotten) = leaving.orphaned()?;
+        findings.extend(forgotten);
         memos.holdings = used.into_inner();
         Ok(Planned {
             fleet,
@@ -101,6 +136,7 @@ impl Planner {
             gate,
             commits,
             departed,
+            orphaned,
         })
     }
 
@@ -303,6 +339,7 @@ mod tests {
             sequence: None,
             rendered: None,
             departed: Default::default(),
+            orphaned: Default::default(),
             render_version: RENDER_VERSION,
         });
         Arc::new(Published {
@@ -313,7 +350,14 @@ mod tests {
 
     #[track_caller]
     fn check(planner: &Planner, rendered: Option<&Revision>, accepted: Option<&Revision>, now: &Revision) -> Approval {
-        let planned = planner.plan(now, None, published(rendered), accepted, (Previews::default(), 0));
+        let planned = planner.plan(
+            now,
+            Known {
+                previous: published(rendered),
+                accepted,
+                ..Known::default()
+            },
+        );
         planned.expect("the repository is readable").gate
     }
 

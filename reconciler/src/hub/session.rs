@@ -293,6 +293,7 @@ mod tests {
             list: list_digest(&units, false),
             units,
             orphan: false,
+            orphaned: Default::default(),
             lineage_grant: None,
         }
     }

@@ -153,6 +153,7 @@ mod tests {
             list: list_digest(&units, false),
             units,
             orphan: false,
+            orphaned: Default::default(),
             lineage_grant: None,
         }
     }
@@ -168,6 +169,7 @@ mod tests {
         // An agent that does not know the word reads the same envelope without it, as a list that lacks everything.
         let read_by_old = Envelope {
             orphan: false,
+            orphaned: Default::default(),
             ..leaving
         };
         let refusal = accept(&own(), None, &read_by_old, |_, _| false);

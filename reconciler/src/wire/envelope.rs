@@ -33,6 +33,11 @@ pub struct Envelope {
     /// know the word cannot make out the list's digest, refuses it, and keeps all.
     #[serde(default, skip_serializing_if = "is_false")]
     pub orphan: bool,
+    /// Units that left this cluster and whose objects stay there, whatever was said of them when they were delivered:
+    /// unit → when they left, in seconds since 1970. It is not in the list's digest, so that an agent that does not know
+    /// it goes by what it was told before, and refuses nothing else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub orphaned: BTreeMap<UnitKey, i64>,
     /// Permission to change over from another lineage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage_grant: Option<LineageGrant>,
@@ -103,6 +108,9 @@ pub struct Held {
     /// Whether what the list lacks stays.
     #[serde(default, skip_serializing_if = "is_false")]
     pub orphan: bool,
+    /// Units that left and whose objects stay: unit → when they left.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub orphaned: BTreeMap<UnitKey, i64>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -185,6 +193,7 @@ impl Envelope {
             released: self.released.clone(),
             units: self.units.clone(),
             orphan: self.orphan,
+            orphaned: self.orphaned.clone(),
         }
     }
 }

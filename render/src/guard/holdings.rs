@@ -23,6 +23,25 @@ impl Holdings {
             orphan: content.apply.deletion == DeletionPolicy::Orphan,
         }
     }
+
+    /// Whether it has the object, under whatever spelling of its namespace.
+    pub(crate) fn contains(&self, object: &ObjectKey) -> bool {
+        in_any_spelling(object, |object| self.objects.binary_search(object).is_ok())
+    }
+}
+
+/// Whether something holds of an object, or of how an API server sees it.
+fn in_any_spelling(object: &ObjectKey, holds: impl Fn(&ObjectKey) -> bool) -> bool {
+    let other = match object.namespace.as_str() {
+        "" => "default",
+        "default" => "",
+        _ => return holds(object),
+    };
+    holds(object)
+        || holds(&ObjectKey {
+            namespace: other.to_owned(),
+            ..object.clone()
+        })
 }
 
 /// A key as an API server sees it: without a namespace is in `default`. A kind that has no namespaces is never given
@@ -96,22 +115,14 @@ impl Held<'_> {
 
     /// Whether it has the object, under whatever spelling of its namespace.
     pub(super) fn contains(&self, object: &ObjectKey) -> bool {
-        let exactly = |wanted: &ObjectKey| {
-            let found = match self {
-                Self::Planned(content) => content.objects.binary_search_by(|object| object.key.cmp(wanted)),
-                Self::Published(holdings) => holdings.objects.binary_search(wanted),
-            };
-            found.is_ok()
-        };
-        let other = match object.namespace.as_str() {
-            "" => "default",
-            "default" => "",
-            _ => return exactly(object),
-        };
-        exactly(object)
-            || exactly(&ObjectKey {
-                namespace: other.to_owned(),
-                ..object.clone()
-            })
+        match self {
+            Self::Planned(content) => in_any_spelling(object, |wanted| {
+                content
+                    .objects
+                    .binary_search_by(|object| object.key.cmp(wanted))
+                    .is_ok()
+            }),
+            Self::Published(holdings) => holdings.contains(object),
+        }
     }
 }

@@ -30,6 +30,7 @@ fn a_decision_reads_back_from_its_files() {
             sequence: Some(3),
             rendered: Some(revision()),
             departed: Default::default(),
+            orphaned: Default::default(),
             render_version: RENDER_VERSION,
         }),
         units: BTreeMap::from([(

@@ -62,6 +62,7 @@ impl History {
                 sequence: Some(1),
                 rendered: None,
                 departed: Default::default(),
+                orphaned: Default::default(),
                 render_version: RENDER_VERSION,
             });
         }

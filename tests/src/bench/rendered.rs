@@ -92,6 +92,7 @@ impl History {
             sequence: None,
             rendered: None,
             departed: Default::default(),
+            orphaned: Default::default(),
             render_version: RENDER_VERSION,
         };
         let rendered = self.commit(StateRef::Rendered, self.rendered, record.clone(), &contents)?;

@@ -40,6 +40,7 @@ fn envelope(sequence: u64, content: &Description) -> Envelope {
         list: list_digest(&units, false),
         units,
         orphan: false,
+        orphaned: Default::default(),
         lineage_grant: None,
     }
 }

@@ -226,7 +226,7 @@ impl Session {
                 .filter(|told| matches!(told.state, ObjectState::Removing | ObjectState::Kept));
             let (state, message) = match (objection, place, told) {
                 (Some(reason), ..) => (ObjectState::Kept, reason),
-                (None, ..) if entry.orphan && !self.is_delivered(&entry.unit) => {
+                (None, ..) if self.stays(&entry) => {
                     info!(object = %key, subscription = %entry.unit, "Orphaned a release.");
                     self.inventory.remove(&key);
                     continue;

@@ -76,6 +76,7 @@ impl State {
         });
         Observed {
             clusters: clusters.collect(),
+            holdings: self.holdings.clone(),
         }
     }
 

@@ -1,13 +1,14 @@
 //! What the engine hears and what it wants done. Closed lists, matched without a wildcard by the shell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use render::chart::Capabilities;
 use render::describe::Description;
+use render::guard::Holdings;
 use render::model::Approval;
-use render::published::Departure;
-use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision};
+use render::published::{Departure, Orphaned};
+use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision, UnitKey};
 
 use super::state::{Proposed, StateCommit};
 use crate::hub::publish::SourceCommit;
@@ -30,6 +31,11 @@ pub enum Event {
     Planned(Box<Planned>),
     /// Predictions of charts that a plan did not wait for are made.
     Predicted,
+    /// Contents that were asked for: their objects, or that they cannot be read.
+    Weighed {
+        /// By digest.
+        holdings: BTreeMap<Digest, Option<Arc<Holdings>>>,
+    },
     /// A plan could not be made: the revision could not be read. Nothing may be concluded from it.
     PlanFailed {
         /// What was to be planned.
@@ -220,6 +226,8 @@ pub struct Planned {
     pub commits: Vec<SourceCommit>,
     /// Clusters whose file is gone.
     pub departed: BTreeMap<ClusterName, Departure>,
+    /// Units that left clusters and whose objects stay there.
+    pub orphaned: Orphaned,
 }
 
 /// Something to do. Safe to do twice.
@@ -239,8 +247,15 @@ pub enum Effect {
         previous: Arc<Published>,
         /// The newest revision that was planned before, which has a say in the gate.
         accepted: Option<Revision>,
+        /// Units that left with their objects staying, and of which a cluster said that it has nothing any more.
+        let_go: BTreeSet<(UnitKey, ClusterName)>,
         /// What clusters said of themselves, for charts.
         capabilities: BTreeMap<ClusterName, Arc<Capabilities>>,
+    },
+    /// Say which objects contents of what is published have.
+    Weigh {
+        /// Which contents.
+        contents: BTreeSet<Digest>,
     },
     /// Write to the state repository.
     Write(Write),

@@ -12,19 +12,20 @@
 mod clusters;
 mod condition;
 mod event;
+mod orphans;
 mod proposals;
 mod recovery;
 mod remote;
 mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use render::model::Approval;
 use render::plan::deltas;
 use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, reads_outcomes, release};
-use render::{Published, Revision};
+use render::{Digest, Published, Revision};
 
 pub use clusters::ClusterState;
 pub use condition::Condition;
@@ -54,6 +55,10 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::StateSeen(refs) => return state_seen(state, refs, now),
         // On what is predicted now, the plan may be another.
         Event::Predicted => state.predictions_moved = true,
+        Event::Weighed { holdings } => {
+            state.weighing = false;
+            state.holdings.extend(holdings);
+        }
         Event::Planned(planned) => return planned_seen(state, *planned, now),
         Event::PlanFailed { revision, message } => {
             state.planning = None;
@@ -144,7 +149,17 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
         Some(Recovery::WaitForReports | Recovery::Lost { .. }) => return plan_due(state).into_iter().collect(),
         None => {}
     }
-    let write = release_due(state, now).or_else(|| proposals::withdrawal_due(state));
+    if state.weighing {
+        return Vec::new();
+    }
+    let released = match release_due(state, now) {
+        Ok(released) => released,
+        Err(contents) => {
+            state.weighing = true;
+            return vec![Effect::Weigh { contents }];
+        }
+    };
+    let write = released.or_else(|| proposals::withdrawal_due(state));
     if let Some(write) = write {
         state.begin_write();
         return vec![Effect::Write(write)];
@@ -168,6 +183,7 @@ fn plan_due(state: &mut State) -> Option<Effect> {
         base,
         previous: state.previous(),
         accepted: state.accepted.clone(),
+        let_go: state.let_go(),
         capabilities: state.capabilities(),
     })
 }
@@ -211,6 +227,7 @@ fn decision(state: &mut State, planned: Planned) -> Write {
     let revision = planned.fleet.revision.clone();
     let record = ReleaseRecord {
         departed: planned.departed,
+        orphaned: planned.orphaned,
         ..record(&revision)
     };
     let (units, contents, commits) = (planned.plan.units, planned.plan.contents, planned.commits);
@@ -263,6 +280,7 @@ fn record(source: &Revision) -> ReleaseRecord {
         sequence: None,
         rendered: None,
         departed: Default::default(),
+        orphaned: Default::default(),
         render_version: RENDER_VERSION,
     }
 }
@@ -275,10 +293,11 @@ pub fn next_time(state: &State) -> Option<i64> {
 /// The next commit of `released`, when the strategy advances somebody or there is none yet.
 ///
 /// While no fleet is known, as before the first plan of a process, nobody can say what is suspended, and nothing
-/// is due.
-fn release_due(state: &mut State, now: i64) -> Option<Write> {
-    let rendered = state.rendered.as_ref()?;
-    let fleet = state.fleet.as_ref()?;
+/// is due. Where an object may change hands, an error says which contents have to be known first.
+fn release_due(state: &mut State, now: i64) -> Result<Option<Write>, BTreeSet<Digest>> {
+    let (Some(rendered), Some(fleet)) = (&state.rendered, &state.fleet) else {
+        return Ok(None);
+    };
     // Every report asks again, and nothing changes until a ref moves, the fleet does, or a Suspension ends.
     let settled = state.released.as_ref().map(|released| Settled {
         rendered: rendered.commit.clone(),
@@ -287,7 +306,7 @@ fn release_due(state: &mut State, now: i64) -> Option<Write> {
         until: fleet.suspensions().next_end(now),
     });
     if settled.is_some() && state.settled == settled && !state.contradicted {
-        return None;
+        return Ok(None);
     }
     let nothing = Published::default();
     let released = state.released.as_ref();
@@ -296,9 +315,15 @@ fn release_due(state: &mut State, now: i64) -> Option<Write> {
     let observed = if reads_outcomes(&rendered.published, present) {
         state.observed()
     } else {
-        Observed::default()
+        Observed {
+            holdings: state.holdings.clone(),
+            ..Observed::default()
+        }
     };
     let due = release(&rendered.published, present, suspensions, &observed, now);
+    if !due.unknown.is_empty() {
+        return Err(due.unknown);
+    }
     let mut next = advance(&rendered.published, present, due.advances.clone());
     let is_over = due.advances.is_empty() && released.is_some() && !state.contradicted;
     let waits = due.waiting.iter();
@@ -307,10 +332,15 @@ fn release_due(state: &mut State, now: i64) -> Option<Write> {
     if is_over {
         // What waits for clusters may be due with any report.
         state.settled = settled.filter(|_| due.waiting.is_empty());
+        if due.waiting.is_empty() {
+            state.holdings.clear();
+        }
         state.waiting = waiting;
-        return None;
+        return Ok(None);
     }
-    let record = rendered.published.record.clone()?;
+    let Some(record) = rendered.published.record.clone() else {
+        return Ok(None);
+    };
     let parent = released.map(|released| released.commit.clone());
     let rendered = rendered.commit.clone();
     let sequence = present
@@ -324,8 +354,10 @@ fn release_due(state: &mut State, now: i64) -> Option<Write> {
         rendered: Some(rendered),
         ..record
     });
+    // What could not be read is tried once more for the next one.
+    state.holdings.retain(|_, holdings| holdings.is_some());
     state.waiting = waiting;
-    Some(Write::Released { parent, next })
+    Ok(Some(Write::Released { parent, next }))
 }
 
 fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {

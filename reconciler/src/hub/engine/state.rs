@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use render::guard::Holdings;
 use render::model::DeletionPolicy;
 use render::published::Departure;
-use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
+use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 
 use super::clusters::ClusterState;
 use super::condition::Condition;
@@ -59,6 +60,10 @@ pub struct State {
     pub writes: u64,
     /// What is not released yet, since it waits for another unit: why.
     pub waiting: BTreeMap<(UnitKey, ClusterName), String>,
+    /// What contents have, as far as something waits and others may lose objects to it.
+    pub(super) holdings: BTreeMap<Digest, Option<Arc<Holdings>>>,
+    /// Contents were asked for.
+    pub(super) weighing: bool,
     /// Why the newest write that ended came to nothing, where it was not that somebody moved a ref.
     pub(super) write_failed: Option<String>,
     pub(super) recovery: Option<Recovery>,
@@ -182,7 +187,7 @@ impl State {
 
     /// Whether no plan and no write is under way, so that whatever is due on what is known was done.
     pub fn is_at_rest(&self) -> bool {
-        self.has_looked() && !self.writing && self.planning.is_none()
+        self.has_looked() && !self.writing && !self.weighing && self.planning.is_none()
     }
 
     /// Whether source and both state refs were looked at since this hub runs.
@@ -240,6 +245,7 @@ impl State {
             sequence,
             released: released.commit.clone(),
             list: list_digest(&units, orphan),
+            orphaned: self.orphaned_on(cluster, &units),
             units,
             orphan,
             lineage_grant: None,

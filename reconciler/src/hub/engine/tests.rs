@@ -1,4 +1,5 @@
 mod approval;
+mod leaving;
 mod previews;
 mod refs;
 mod suspension;

@@ -107,6 +107,7 @@ impl World {
         };
         let planned = Planned {
             departed: Default::default(),
+            orphaned: Default::default(),
             fleet: fleet(digit, clusters),
             plan,
             findings,

@@ -1,9 +1,10 @@
 //! Does what the engine decided: each effect begins here, and its outcome is an event.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use render::ClusterName;
+use render::{ClusterName, Digest};
 use tracing::Instrument as _;
 
 use super::turn::Hub;
@@ -22,6 +23,7 @@ impl Hub {
             Effect::LookAtSource => self.look_at_source.notify_one(),
             Effect::LookAtState => self.look_at_state.notify_one(),
             Effect::Plan { .. } => self.plan(effect),
+            Effect::Weigh { contents } => self.weigh(contents),
             Effect::Write(write) => self.write(write),
             Effect::Dispatch(cluster) => self.tell(&cluster),
             Effect::Disconnect(cluster) => self.dispatch.forget(&cluster),
@@ -34,6 +36,20 @@ impl Hub {
                 }
             }
         }
+    }
+
+    /// Says which objects contents have.
+    fn weigh(&self, contents: BTreeSet<Digest>) {
+        let keeper = Arc::clone(&self.keeper);
+        self.answer(move || {
+            let holdings = contents.into_iter().map(|digest| {
+                let found = keeper.holdings(None, &digest).map(Arc::new);
+                (digest, found)
+            });
+            Event::Weighed {
+                holdings: holdings.collect(),
+            }
+        });
     }
 
     /// Writes here, and where the refs are a remote's, pushes before it counts.
@@ -70,7 +86,7 @@ impl Hub {
                 // Whoever moved the ref is given a moment, and whoever is to free the disk a longer one each time.
                 Event::WriteRefused => WRITE_RETRY,
                 Event::WriteFailed { .. } => refusals.lock().unwrap_or_else(PoisonError::into_inner).wait(),
-                Event::Planned(_) | Event::PlanFailed { .. } => Duration::ZERO,
+                Event::Planned(_) | Event::PlanFailed { .. } | Event::Weighed { .. } => Duration::ZERO,
                 _ => {
                     refusals.lock().unwrap_or_else(PoisonError::into_inner).reset();
                     Duration::ZERO

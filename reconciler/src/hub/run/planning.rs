@@ -12,6 +12,7 @@ use crate::hub::blocking::blocking;
 use crate::hub::clock::seconds;
 use crate::hub::engine::{Effect, Event, Planned};
 use crate::hub::keeper::chain;
+use crate::hub::planner::Known;
 use crate::hub::repository::RepositoryError;
 use crate::hub::source::SourceError;
 use crate::limits::PREVIEW_PATIENCE;
@@ -26,6 +27,7 @@ impl Hub {
             base,
             previous,
             accepted,
+            let_go,
             capabilities,
         } = effect
         else {
@@ -37,8 +39,18 @@ impl Hub {
             let started = Instant::now();
             let plan = |previews: Previews| {
                 let (planner, revision, base) = (Arc::clone(&planner), revision.clone(), base.clone());
-                let (previous, accepted) = (Arc::clone(&previous), accepted.clone());
-                blocking(move || planner.plan(&revision, base, previous, accepted.as_ref(), (previews, seconds())))
+                let (previous, accepted, let_go) = (Arc::clone(&previous), accepted.clone(), let_go.clone());
+                blocking(move || {
+                    let known = Known {
+                        base,
+                        previous,
+                        accepted: accepted.as_ref(),
+                        let_go,
+                        previews,
+                        now: seconds(),
+                    };
+                    planner.plan(&revision, known)
+                })
             };
             let mut planned = plan(predictor.previews(capabilities.clone())).await;
             let mut making = JoinSet::new();

@@ -3,11 +3,11 @@
 use super::*;
 use crate::model::Dependency;
 
-fn unit(name: &str) -> UnitKey {
+pub(super) fn unit(name: &str) -> UnitKey {
     name.parse().expect("a valid unit")
 }
 
-fn cluster(name: &str) -> ClusterName {
+pub(super) fn cluster(name: &str) -> ClusterName {
     ClusterName::parse(name).expect("a valid cluster")
 }
 
@@ -27,7 +27,7 @@ fn state(units: &[(&str, &str)]) -> Published {
 }
 
 /// What clusters said: (cluster, unit, content or nothing while it leaves, outcome).
-fn observed(said: &[(&str, &str, Option<&str>, Outcome)]) -> Observed {
+pub(super) fn observed(said: &[(&str, &str, Option<&str>, Outcome)]) -> Observed {
     let mut observed = Observed::default();
     for name in ["a", "b"] {
         observed.clusters.insert(cluster(name), BTreeMap::new());
@@ -53,7 +53,12 @@ fn step(
     fleet: &Fleet,
     observed: &Observed,
 ) -> (Published, Vec<String>, Vec<String>) {
-    let due = release(target, released, fleet.suspensions(), observed, 0);
+    // No content has an object that another one has too.
+    let observed = Observed {
+        holdings: silence(&[target, released]).holdings,
+        ..observed.clone()
+    };
+    let due = release(target, released, fleet.suspensions(), &observed, 0);
     let advanced = due
         .advances
         .iter()
@@ -67,7 +72,7 @@ fn step(
     (advance(target, released, due.advances), advanced, waiting)
 }
 
-const HEALTHY: Outcome = Outcome::Healthy;
+pub(super) const HEALTHY: Outcome = Outcome::Healthy;
 
 #[test]
 fn a_unit_comes_after_the_unit_that_it_needs_is_healthy_everywhere() {

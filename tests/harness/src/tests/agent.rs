@@ -62,6 +62,7 @@ impl Applier {
                 sequence: self.sequence,
                 list: list_digest(&held, false),
                 orphan: false,
+                orphaned: Default::default(),
                 released: revision("b"),
                 units: held,
             },

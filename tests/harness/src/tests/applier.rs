@@ -161,6 +161,7 @@ pub(super) fn enveloped(
         released: revision('b'),
         list: list_digest(&units, false),
         orphan: false,
+        orphaned: Default::default(),
         units,
         lineage_grant: None,
     };

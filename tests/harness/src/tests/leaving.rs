@@ -1,4 +1,4 @@
-//! What leaves a cluster, in which order, also where another process sees to it.
+//! What leaves a cluster, in which order and by which word, also where another process sees to it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -109,5 +109,45 @@ async fn removal_in_reverse_holds_over_a_restart() {
             .all(|name| value(&server, name).is_none())
     })
     .await;
+    applier.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_that_left_stays_by_the_newest_word_and_not_by_the_one_that_came_with_it() {
+    let server = ApiServer::default();
+    let mut applier = Applier::start(server.client());
+    let (kept, gone) = (config_map("kept", "1"), config_map("gone", "1"));
+    applier.deliver(&[("shop/kept", vec![kept]), ("shop/gone", vec![gone])]);
+    applier.until_settled().await;
+    let (mut envelope, contents) = enveloped(applier.sequence + 1, &BTreeMap::new());
+    envelope.orphaned = BTreeMap::from([(unit_key("shop/kept"), 7)]);
+    applier.deliver_this(envelope, contents);
+    within(TIME, "the other one is gone", || value(&server, "gone").is_none()).await;
+    within(TIME, "what stays is nobody's", || {
+        let live = stored(&server, "configmaps.", "default", "kept");
+        live.is_some_and(|live| live["metadata"]["annotations"]["fleet.flotilla.dev/unit"].is_null())
+    })
+    .await;
+    applier
+        .until("nothing is reported of it", |report| report.units.is_empty())
+        .await;
+    tokio::time::sleep(TIME).await;
+    assert_eq!(value(&server, "kept").as_deref(), Some("1"));
+    applier.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_word_for_a_unit_that_left_counts_for_nothing_that_is_delivered() {
+    let server = ApiServer::default();
+    let mut applier = Applier::start(server.client());
+    applier.deliver(&[("shop/web", vec![config_map("a", "1"), config_map("b", "1")])]);
+    applier.until_settled().await;
+    let key = unit_key("shop/web");
+    let contents = BTreeMap::from([(&key, described(&[config_map("a", "1")]))]);
+    let (mut envelope, contents) = enveloped(applier.sequence + 1, &contents);
+    envelope.orphaned = BTreeMap::from([(key.clone(), 7)]);
+    applier.deliver_this(envelope, contents);
+    within(TIME, "what left the unit is gone", || value(&server, "b").is_none()).await;
+    assert_eq!(value(&server, "a").as_deref(), Some("1"));
     applier.stop().await;
 }

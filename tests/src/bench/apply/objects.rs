@@ -53,6 +53,7 @@ impl Delivery {
             sequence,
             list: list_digest(&units, false),
             orphan: false,
+            orphaned: Default::default(),
             released: revision("b")?,
             units,
         };

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use render::guard::Holdings;
 use render::model::{Approval, Cluster, FleetSpec, SyncMode};
 use render::published::{Placement, UnitPlacement, Variant};
-use render::{ClusterName, Digest, Fleet, Plan, UnitKey, VariantName};
+use render::{ClusterName, Digest, Fleet, ObjectKey, Plan, UnitKey, VariantName};
 
 use super::super::*;
 use crate::wire::{Held, Report};
@@ -97,6 +98,10 @@ pub(super) struct World {
     pub(super) full: bool,
     pub(super) plans: usize,
     pub(super) commits: u32,
+    /// What a plan says of units that left and stay.
+    pub(super) orphaned: render::published::Orphaned,
+    /// What contents have, where it matters.
+    pub(super) objects: BTreeMap<Digest, Vec<ObjectKey>>,
 }
 
 impl World {
@@ -115,6 +120,8 @@ impl World {
             full: false,
             plans: 0,
             commits: 0,
+            orphaned: BTreeMap::new(),
+            objects: BTreeMap::new(),
         }
     }
 
@@ -192,6 +199,7 @@ impl World {
                 };
                 Some(Event::Planned(Box::new(Planned {
                     departed: Default::default(),
+                    orphaned: self.orphaned.clone(),
                     fleet,
                     plan,
                     findings: Vec::new(),
@@ -199,6 +207,16 @@ impl World {
                     gate: self.gate,
                     commits: Vec::new(),
                 })))
+            }
+            Effect::Weigh { contents } => {
+                let known = contents.into_iter().map(|digest| {
+                    let objects = self.objects.get(&digest).cloned().unwrap_or_default();
+                    let holdings = Holdings { objects, orphan: false };
+                    (digest, Some(Arc::new(holdings)))
+                });
+                Some(Event::Weighed {
+                    holdings: known.collect(),
+                })
             }
             Effect::Write(write) => Some(self.write(write)),
             Effect::Dispatch(cluster) => {
@@ -301,6 +319,7 @@ impl World {
             list: Digest::of_bytes(b"list"),
             released: commit.commit.clone(),
             orphan: false,
+            orphaned: Default::default(),
             units: BTreeMap::new(),
         });
         let report = Report {
