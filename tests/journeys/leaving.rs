@@ -1,10 +1,10 @@
-//! What leaves clusters that are away, and what waits for what on every cluster.
+//! What leaves clusters that are away, what waits for what on every cluster, and clusters that are given up.
 
 use flotilla_tests::{Flotilla, eventually, pool};
 
-use super::still::pass;
+use super::still::{pass, until_connected};
 use super::support::*;
-use super::taking::uids;
+use super::taking::{in_clone, uids};
 
 const ALL: &[&str] = &pool::NAMES;
 
@@ -187,4 +187,51 @@ fn an_object_that_moves_to_a_unit_which_waits_for_every_cluster_keeps_its_uid() 
     fleet.until_text(ALL, GREETING, "later");
     assert_eq!(uids(&fleet, FAREWELL), before, "it was never without a unit");
     assert_verified(&fleet.repository);
+}
+
+#[test]
+fn a_cluster_that_is_forgotten_is_a_stranger_and_keeps_what_it_has() {
+    let mut fleet = Fleet::start_in_use();
+    let refused = in_clone(&fleet, &["forget", "bogota", "--server", &fleet.api()]);
+    assert!(refused.stderr.contains("cluster bogota is registered"), "{refused:?}");
+    let word = format!("{}  deletionPolicy: Delete\n", fleet.join("bogota"));
+    fleet.push("Say what becomes of bogota", &[("clusters/bogota.yaml", &word)]);
+    fleet.kill_agent("bogota");
+    fleet.repository.remove("clusters/bogota.yaml");
+    let removed = fleet.push("Let bogota go", &[]);
+    fleet.until_released(&removed);
+    let clusters = || Flotilla::run(&["get", "clusters", "--server", &fleet.api()]).stdout;
+    eventually(LIMIT, "bogota is said to leave", || {
+        let shown = clusters();
+        shown.contains("Leaving").then_some(()).ok_or(shown)
+    });
+    let forgotten = in_clone(&fleet, &["forget", "bogota", "--push", "--server", &fleet.api()]);
+    assert!(forgotten.stderr.contains("registered no more since"), "{forgotten:?}");
+    let commit = forgotten.expect_ok().trim().to_owned();
+    assert!(fleet.repository.message("main").contains("Forget-Cluster: bogota"));
+    fleet.until_released(&commit);
+    eventually(LIMIT, "nobody knows bogota", || {
+        let shown = clusters();
+        if shown.contains("bogota") { Err(shown) } else { Ok(()) }
+    });
+    fleet.start_agent("bogota");
+    fleet.push(
+        "Greet otherwise",
+        &[(
+            "feeds/web/greeting.yaml",
+            &config_map(GREETING.0, GREETING.1, "without"),
+        )],
+    );
+    fleet.until_text(&["amsterdam", "colombo"], GREETING, "without");
+    pass(std::time::Duration::from_secs(3));
+    assert_eq!(
+        fleet.text("bogota", GREETING).as_deref(),
+        Some("hello"),
+        "it keeps what it has"
+    );
+    // Its file comes back: it is a cluster as any other.
+    let again = fleet.join("bogota");
+    fleet.push("Bogota again", &[("clusters/bogota.yaml", &again)]);
+    until_connected(&fleet);
+    fleet.until_text(&["bogota"], GREETING, "without");
 }

@@ -21,6 +21,8 @@ mod crds;
 mod drift;
 mod exit;
 mod explain;
+#[cfg(feature = "hub")]
+mod forget;
 mod get;
 #[cfg(feature = "hub")]
 mod git;
@@ -113,6 +115,9 @@ enum Command {
     /// Commit that objects which a budget holds back may go.
     #[cfg(feature = "hub")]
     AllowPrune(allow::AllowPrune),
+    /// Commit that a cluster whose file is gone need not be cleaned up when it comes back.
+    #[cfg(feature = "hub")]
+    Forget(forget::Forget),
     /// Ask the hub to look at its repositories now, and wait for what becomes of it.
     #[cfg(feature = "hub")]
     Reconcile(reconcile::Reconcile),
@@ -183,6 +188,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::AcceptRewrite(accept) => accept::run(&accept),
         #[cfg(feature = "hub")]
         Command::AllowPrune(allow) => allow::run(&allow),
+        #[cfg(feature = "hub")]
+        Command::Forget(forget) => forget::run(&forget),
         #[cfg(feature = "hub")]
         Command::Reconcile(reconcile) => reconcile::run(&reconcile),
         #[cfg(feature = "hub")]

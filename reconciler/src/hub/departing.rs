@@ -11,6 +11,18 @@ use super::source::{Source, SourceError};
 /// What a file that declares a cluster has in it.
 const KIND: &[u8] = b"ManagedCluster";
 
+/// The trailer that drops the record of a cluster whose file is gone; its value is the cluster's name.
+pub const FORGET_CLUSTER: &str = "Forget-Cluster";
+
+/// What a decision says of clusters whose file is gone.
+#[derive(Clone, Debug, Default)]
+pub struct Departed {
+    /// Those that are known when they come back.
+    pub clusters: BTreeMap<ClusterName, Departure>,
+    /// Those that were, and are away for too long.
+    pub expired: BTreeSet<ClusterName>,
+}
+
 /// The clusters that a decision on `fleet` says to be gone: those that were before and did not come back, and those
 /// that have something and are declared no more. `accepted` is the newest revision that was planned before, where that
 /// is known.
@@ -19,20 +31,26 @@ pub fn departed(
     fleet: &Fleet,
     previous: &Published,
     accepted: Option<&Revision>,
-) -> Result<BTreeMap<ClusterName, Departure>, SourceError> {
+) -> Result<Departed, SourceError> {
     let Some(record) = &previous.record else {
-        return Ok(BTreeMap::new());
+        return Ok(Departed::default());
     };
     let head = &fleet.revision;
     let now = source.commit_seconds(head).unwrap_or_default();
-    let is_gone = |name: &ClusterName| !fleet.clusters.contains_key(name);
-    let is_young = |departed: &Departure| now.saturating_sub(departed.since) < Departure::SECONDS_MAX;
-    let known = record
-        .departed
+    let forgotten = source.trailer_values(head, Some(&record.source), FORGET_CLUSTER)?;
+    let forgotten: BTreeSet<_> = forgotten
         .iter()
-        .filter(|(name, departed)| is_gone(name) && is_young(departed));
-    let mut departed: BTreeMap<ClusterName, Departure> =
-        known.map(|(name, departed)| (name.clone(), departed.clone())).collect();
+        .filter_map(|name| ClusterName::parse(name.trim()).ok())
+        .collect();
+    let is_gone = |name: &ClusterName| !fleet.clusters.contains_key(name) && !forgotten.contains(name);
+    let is_young = |departed: &Departure| now.saturating_sub(departed.since) < Departure::SECONDS_MAX;
+    let known = record.departed.iter().filter(|(name, _)| is_gone(name));
+    let (young, old): (Vec<_>, Vec<_>) = known.partition(|(_, departed)| is_young(departed));
+    let expired = old.into_iter().map(|(name, _)| name.clone()).collect();
+    let mut departed: BTreeMap<ClusterName, Departure> = young
+        .into_iter()
+        .map(|(name, departed)| (name.clone(), departed.clone()))
+        .collect();
     let mut leaving: BTreeMap<&ClusterName, BTreeSet<&UnitKey>> = BTreeMap::new();
     for (unit, placement) in &previous.units {
         for name in placement.clusters.keys().filter(|name| is_gone(name)) {
@@ -65,11 +83,14 @@ pub fn departed(
             false
         });
     }
-    Ok(departed)
+    Ok(Departed {
+        clusters: departed,
+        expired,
+    })
 }
 
 /// A Warning for each of them: what is left on a cluster that nobody sees is never left without a word.
-pub fn findings(departed: &BTreeMap<ClusterName, Departure>) -> Vec<Finding> {
+pub fn findings(departed: &Departed) -> Vec<Finding> {
     let finding = |(name, departed): (&ClusterName, &Departure)| {
         let units = match departed.units.as_slice() {
             [one] => format!("its unit {one}"),
@@ -80,10 +101,23 @@ pub fn findings(departed: &BTreeMap<ClusterName, Departure>) -> Vec<Finding> {
             departed.outcome()
         );
         Finding::warning("ClusterLeft", message)
-            .hint("to keep the cluster, put its file back; spec.deletionPolicy says what becomes of its objects before the file is removed")
+            .hint(format!(
+                "to keep the cluster, put its file back; spec.deletionPolicy says what becomes of its objects before the file is removed; it is remembered until {}, or until flotilla forget {name}",
+                render::time::rfc3339(departed.since.saturating_add(Departure::SECONDS_MAX)),
+            ))
             .cluster(name)
     };
-    departed.iter().map(finding).collect()
+    let forgotten = |name: &ClusterName| {
+        let days = Departure::SECONDS_MAX / (24 * 60 * 60);
+        let message = format!(
+            "cluster {name} is away for more than {days} days and is forgotten: what it has stays there, and its agent is a stranger now"
+        );
+        Finding::warning("ClusterForgotten", message)
+            .hint("to clean it up all the same, register it again with its old key, and remove its file when it has nothing more")
+            .cluster(name)
+    };
+    let forgotten = departed.expired.iter().map(forgotten);
+    departed.clusters.iter().map(finding).chain(forgotten).collect()
 }
 
 #[cfg(test)]
@@ -145,7 +179,8 @@ mod tests {
 
     fn gone(source: &Source, at: &Revision, previous: &Published) -> BTreeMap<ClusterName, Departure> {
         let (fleet, _) = load_revision(source, at, &mut LoadMemo::default()).expect("it is readable");
-        departed(source, &fleet, previous, None).expect("it is readable")
+        let found = departed(source, &fleet, previous, None).expect("it is readable");
+        found.clusters
     }
 
     #[test]
@@ -166,7 +201,10 @@ mod tests {
         assert_eq!(departure.public_keys, [KEY]);
         assert_eq!(departure.units, ["t/a".parse().expect("a valid unit")]);
         assert_eq!(departure.source, removed);
-        let told = &findings(&found)[0];
+        let told = &findings(&Departed {
+            clusters: found.clone(),
+            expired: BTreeSet::new(),
+        })[0];
         assert_eq!(
             told.message,
             "cluster oslo is registered no more: what it has of its unit t/a is removed when it comes back"
@@ -197,5 +235,41 @@ mod tests {
             .for_each(|departed| departed.since -= Departure::SECONDS_MAX);
         let old = published(&source, &removed, found);
         assert_eq!(gone(&source, &removed, &old), BTreeMap::new());
+        let (fleet, _) = load_revision(&source, &removed, &mut LoadMemo::default()).expect("it is readable");
+        let found = departed(&source, &fleet, &old, None).expect("it is readable");
+        let told = findings(&found);
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].reason, "ClusterForgotten");
+        assert!(
+            told[0]
+                .message
+                .starts_with("cluster oslo is away for more than 90 days"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn a_cluster_is_forgotten_when_a_commit_says_so_and_no_other_is() {
+        let fixture = Fixture::new();
+        let began = began(&fixture);
+        let before = |source: &Source| published(source, &began, BTreeMap::new());
+        fixture.git(&["rm", "--quiet", "clusters/oslo.yaml"]);
+        let removed = commit(&fixture, "remove\n\nForget-Cluster: bergen");
+        let source = Source::open(fixture.path(), "main").expect("it opens");
+        let found = gone(&source, &removed, &before(&source));
+        assert_eq!(found.len(), 1, "another one is named");
+        let known = published(&source, &removed, found);
+        fixture.write("note", "x");
+        let forgotten = commit(&fixture, "give it up\n\nForget-Cluster: oslo");
+        assert_eq!(gone(&source, &forgotten, &known), BTreeMap::new());
+        assert_eq!(
+            gone(&source, &forgotten, &before(&source)),
+            BTreeMap::new(),
+            "also where it leaves by the same decision"
+        );
+        fixture.write("note", "y");
+        let later = commit(&fixture, "later");
+        let decided = published(&source, &forgotten, BTreeMap::new());
+        assert_eq!(gone(&source, &later, &decided), BTreeMap::new(), "and stays forgotten");
     }
 }

@@ -33,7 +33,7 @@ pub mod serve;
 mod session;
 pub mod source;
 
-pub use departing::{departed, findings as departed_findings};
+pub use departing::{FORGET_CLUSTER, departed, findings as departed_findings};
 pub use guarding::Rules;
 pub use objects::HubCluster;
 pub use options::{HubError, HubOptions, OnRewrite};

@@ -117,7 +117,7 @@ impl Planner {
             previous: &previous,
             units: &plan.units,
             accepted,
-            departed: &departed,
+            departed: &departed.clusters,
             holdings: &holdings,
             // What is proposed to people stays as it is, whatever clusters say meanwhile.
             let_go: match gate {
@@ -135,7 +135,7 @@ impl Planner {
             base,
             gate,
             commits,
-            departed,
+            departed: departed.clusters,
             orphaned,
         })
     }

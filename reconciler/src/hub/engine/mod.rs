@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 use render::model::Approval;
 use render::plan::deltas;
-use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
+use render::published::{Cause, Departure, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, reads_outcomes, release};
-use render::{Digest, Published, Revision};
+use render::{ClusterName, Digest, Fleet, Published, Revision};
 
 pub use clusters::ClusterState;
 pub use condition::Condition;
@@ -208,7 +208,8 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     state.accepted = Some(revision.clone());
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
     state.recovery = recovery::recovery(state);
-    let changes = !deltas(&state.previous().units, &planned.plan.units).is_empty();
+    let changes = !deltas(&state.previous().units, &planned.plan.units).is_empty()
+        || forgets(state.previous().record.as_ref(), &planned.departed, &planned.fleet);
     if state.recovery.is_none() && state.malformed.is_none() && (base.is_none() || changes) {
         state.begin_write();
         effects.push(Effect::Write(decision(state, planned)));
@@ -219,6 +220,13 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     }
     effects.extend(next(state, now));
     effects
+}
+
+/// Whether a cluster that was remembered since its file is gone is remembered no more, and did not come back.
+fn forgets(before: Option<&ReleaseRecord>, departed: &BTreeMap<ClusterName, Departure>, fleet: &Fleet) -> bool {
+    let before = before.into_iter().flat_map(|before| before.departed.keys());
+    let mut left = before.filter(|name| !fleet.clusters.contains_key(*name));
+    left.any(|name| !departed.contains_key(name))
 }
 
 /// How a plan is written: to `rendered`, or as a proposal where a person has to merge it.
@@ -325,7 +333,12 @@ fn release_due(state: &mut State, now: i64) -> Result<Option<Write>, BTreeSet<Di
         return Err(due.unknown);
     }
     let mut next = advance(&rendered.published, present, due.advances.clone());
-    let is_over = due.advances.is_empty() && released.is_some() && !state.contradicted;
+    let forgets = rendered
+        .published
+        .record
+        .as_ref()
+        .is_some_and(|record| forgets(present.record.as_ref(), &record.departed, fleet));
+    let is_over = due.advances.is_empty() && released.is_some() && !state.contradicted && !forgets;
     let waits = due.waiting.iter();
     let waits = waits.map(|waiting| ((waiting.unit.clone(), waiting.cluster.clone()), waiting.to_string()));
     let waiting = waits.collect();
