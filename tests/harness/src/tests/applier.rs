@@ -203,6 +203,7 @@ pub(super) fn api(client: kube::Client, kind: &str, namespace: &str) -> Api<Dyna
     let (group, version) = match kind {
         "Deployment" => ("apps", "v1"),
         "ClusterRole" => ("rbac.authorization.k8s.io", "v1"),
+        "Job" => ("batch", "v1"),
         _ => ("", "v1"),
     };
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));

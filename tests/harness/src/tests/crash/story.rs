@@ -30,7 +30,7 @@ const fn thing(kind: &'static str, shelf: &'static str, namespace: &'static str,
 pub(super) const HOME: Thing = thing("Namespace", "namespaces.", "", "shop");
 
 /// Every object that a story is about.
-pub(super) const THINGS: [Thing; 12] = [
+pub(super) const THINGS: [Thing; 15] = [
     thing("ConfigMap", "configmaps.", "default", "c0"),
     thing("ConfigMap", "configmaps.", "default", "c1"),
     thing("ConfigMap", "configmaps.", "default", "c2"),
@@ -38,6 +38,9 @@ pub(super) const THINGS: [Thing; 12] = [
     thing("ConfigMap", "configmaps.", "default", "c4"),
     thing("ConfigMap", "configmaps.", "default", "c5"),
     thing("ConfigMap", "configmaps.", "shop", "inside"),
+    thing("ConfigMap", "configmaps.", "default", "frozen0"),
+    thing("ConfigMap", "configmaps.", "default", "frozen1"),
+    thing("Job", "jobs.batch", "default", "j0"),
     HOME,
     thing("Deployment", "deployments.apps", "default", "d0"),
     thing("Deployment", "deployments.apps", "default", "d1"),
@@ -51,11 +54,19 @@ const UNITS: [&str; 4] = ["shop/u0", "shop/u1", "shop/u2", "shop/u3"];
 pub(super) type Say = BTreeMap<Thing, (&'static str, usize)>;
 
 impl Thing {
+    /// Whether it cannot change: for another value it is deleted and made anew.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.kind == "Job" || self.name.starts_with("frozen")
+    }
+
     /// Its manifest with a value.
     pub(super) fn object(&self, value: usize) -> Value {
         let mut object = match self.kind {
             "ConfigMap" => config_map(self.name, &value.to_string()),
             "Deployment" => deployment(self.name, value as u64),
+            "Job" => json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": self.name},
+                "spec": {"template": {"spec": {"restartPolicy": "Never",
+                    "containers": [{"name": "work", "image": format!("registry.example/work:{value}")}]}}}}),
             "ClusterRole" => json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
                 "metadata": {"name": self.name},
                 "rules": [{"apiGroups": [""], "resources": [format!("r{value}")], "verbs": ["get"]}]}),
@@ -64,6 +75,12 @@ impl Thing {
         };
         if !self.namespace.is_empty() {
             object["metadata"]["namespace"] = self.namespace.into();
+        }
+        if self.is_replaced() {
+            object["metadata"]["annotations"] = json!({"fleet.flotilla.dev/replace": "WhenImmutable"});
+        }
+        if self.name.starts_with("frozen") {
+            object["immutable"] = true.into();
         }
         object
     }
@@ -81,6 +98,10 @@ impl Thing {
                 .as_u64()
                 .and_then(|value| usize::try_from(value).ok()),
             "ClusterRole" => number(&object["rules"][0]["resources"][0]),
+            "Job" => {
+                let image = object.pointer("/spec/template/spec/containers/0/image")?.as_str()?;
+                image.rsplit(':').next()?.parse().ok()
+            }
             _ => number(&object["metadata"]["labels"]["value"]),
         }
     }

@@ -29,11 +29,15 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Whether every delivery that the agent may hold now says that the object stays.
-    fn must_stay(&self, thing: &Thing) -> bool {
+    /// Whether every delivery that the agent may hold now says that the object stays, and as it is where it cannot
+    /// change.
+    fn must_stay(&self, thing: &Thing, value: Option<usize>) -> bool {
         let may_hold = self.sent.iter().filter(|number| **number >= self.taken);
         let mut says = may_hold.map(|number| &self.says[number - 1]);
-        says.all(|say| say.contains_key(thing))
+        says.all(|say| match say.get(thing) {
+            Some((_, wanted)) => !thing.is_replaced() || value == Some(*wanted),
+            None => false,
+        })
     }
 }
 
@@ -62,11 +66,12 @@ impl Witness {
             return;
         };
         let live = stored(&self.server, thing.shelf, thing.namespace, thing.name);
+        let value = live.as_ref().and_then(|live| thing.value(live));
         let uid = live.and_then(|live| live["metadata"]["uid"].as_str().map(str::to_owned));
         if uid.is_some_and(|uid| ledger.foreign.contains(&uid)) {
             ledger.wrong.push(format!("{path} is somebody else's"));
         }
-        if ledger.must_stay(thing) {
+        if ledger.must_stay(thing, value) {
             let words = format!(
                 "{path} is in every delivery of {:?} from {} on",
                 ledger.sent, ledger.taken
