@@ -1,6 +1,7 @@
 //! The applier against real API servers: what it applies, what it never touches, what it removes.
 
 mod adoption;
+mod apply_set;
 mod autoscaling;
 mod conflicts;
 mod delivery;

@@ -12,6 +12,7 @@
 //! [`Desired`] that was believed already. Nothing is forced here, and nothing is removed without proof.
 
 mod applier;
+mod apply_set;
 mod backoff;
 mod client;
 mod decrypt;

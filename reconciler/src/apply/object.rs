@@ -165,6 +165,14 @@ pub(super) fn digest_without(digest: &str, refused: &[&str]) -> String {
     Digest::of_value(&json!({"of": digest, "without": refused})).short(32)
 }
 
+/// The digest of an encrypted document that is sent as a member of an ApplySet.
+pub(super) fn digest_with(digest: String, apply_set: Option<&str>) -> String {
+    match apply_set {
+        None => digest,
+        Some(id) => Digest::of_value(&json!({"of": digest, "partOf": id})).short(32),
+    }
+}
+
 /// A digest of what is sent, short enough for an inventory of thousands.
 pub(super) fn digest(sent: &Value) -> String {
     Digest::of_value(sent).short(32)

@@ -10,6 +10,7 @@ use render::{ClusterName, Digest, ObjectKey, UnitKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::apply_set::ApplySets;
 use super::decrypt::Decryption;
 use super::discovery::Kinds;
 use super::drift::Drift;
@@ -26,7 +27,7 @@ use super::watch::{Watched, Watches};
 use super::{ApplierOptions, Desired};
 use crate::wire::Health;
 
-pub(super) use super::unit::{Before, Outcome, Place, Slot, Unit};
+pub(super) use super::unit::{Before, Outcome, Place, Slot, Unit, sent};
 
 /// Work that stopped, since going on with other objects would be pointless.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +69,9 @@ pub(super) struct Session {
     pub(super) away: Option<watch::Receiver<Option<i64>>>,
     pub(super) client: Client,
     pub(super) shards: Api<ConfigMap>,
+    /// Where the inventory is.
+    pub(super) namespace: String,
+    pub(super) apply_sets: ApplySets,
     pub(super) version: String,
     pub(super) kinds: Kinds,
     /// Whether a refusal hints that `kinds` is out of date.
@@ -125,13 +129,15 @@ impl Session {
             .await
             .map_err(SessionError::Server)?;
         let kinds = Kinds::discover(&client).await.map_err(SessionError::Server)?;
-        let inventory = Inventory::load(&shards).await.map_err(SessionError::Inventory)?;
+        let (inventory, others) = Inventory::load(&shards).await.map_err(SessionError::Inventory)?;
         let releases = Releases::new(client.clone(), &options.helm, options.resync);
         Ok(Self {
             cluster: options.cluster.clone(),
             away: options.away.clone(),
             client,
             shards,
+            namespace: options.namespace.clone(),
+            apply_sets: ApplySets::among(&others, &options.namespace),
             version: version.git_version,
             kinds,
             doubts_kinds: false,
@@ -200,7 +206,7 @@ impl Session {
                     if let Some(changed) = &changed {
                         self.drift.begin_anew(changed.keys());
                     }
-                    fresh.push((key, Unit::new(unit)));
+                    fresh.push((key, Unit::new(key, unit, &self.namespace)));
                     before.extend(changed.map(|changed| (key.clone(), changed)));
                 }
             }

@@ -11,6 +11,7 @@ use render::model::{ApplyPolicy, DeletionPolicy, DriftMode};
 use render::{Digest, ObjectKey, UnitKey};
 use serde_json::Value;
 
+use super::apply_set;
 use super::discovery::{Kinds, ServedKind};
 use super::gate::Gate;
 use super::health::Check;
@@ -29,6 +30,8 @@ pub(super) struct Unit {
     pub(super) orphan: bool,
     /// How it is applied, as its content says.
     pub(super) policy: ApplyPolicy,
+    /// The id of its ApplySet, where its objects say it.
+    pub(super) apply_set: Option<String>,
     /// The units that must be healthy first on this cluster.
     pub(super) depends_on: Vec<UnitKey>,
     /// The rules by which kinds of it are judged, where people wrote some.
@@ -112,7 +115,7 @@ impl Outcome {
 }
 
 impl Unit {
-    pub(super) fn new(unit: &DesiredUnit) -> Self {
+    pub(super) fn new(key: &UnitKey, unit: &DesiredUnit, namespace: &str) -> Self {
         let mut slots = Vec::new();
         let mut unfit = Vec::new();
         let policy = &unit.description.apply;
@@ -145,6 +148,7 @@ impl Unit {
             drift: unit.drift,
             orphan: unit.description.apply.deletion == DeletionPolicy::Orphan,
             policy: unit.description.apply.clone(),
+            apply_set: policy.apply_set_labels.then(|| apply_set::id_of(key, namespace)),
             // A dependency that must hold on other clusters too must hold on this one.
             depends_on: policy.depends_on.iter().map(|needed| needed.unit.clone()).collect(),
             checks: policy.health_checks.iter().map(Check::new).collect(),
@@ -223,11 +227,14 @@ impl Unit {
             };
             let digest = match &self.objects[slot.content] {
                 Content::Chart { object, .. } | Content::Plain { object } => {
-                    object::digest(&object::sent(object, key, namespace))
+                    object::digest(&sent(object, key, namespace, self.apply_set.as_deref()))
                 }
                 Content::Encrypted {
                     original, overrides, ..
-                } => object::sealed_digest(original, overrides, key, namespace),
+                } => {
+                    let sealed = object::sealed_digest(original, overrides, key, namespace);
+                    object::digest_with(sealed, self.apply_set.as_deref())
+                }
             };
             slot.outcome = Outcome::waiting(String::new());
             slot.place = Some(Place {
@@ -259,7 +266,7 @@ impl Slot {
         let place = self.place.as_ref()?;
         match &unit.objects[self.content] {
             Content::Chart { object, .. } | Content::Plain { object } => {
-                Some(object::sent(object, key, &place.key.namespace))
+                Some(sent(object, key, &place.key.namespace, unit.apply_set.as_deref()))
             }
             Content::Encrypted { .. } => None,
         }
@@ -286,4 +293,9 @@ pub(super) fn in_namespace(key: &ObjectKey, namespace: &str) -> ObjectKey {
         namespace: namespace.to_owned(),
         ..key.clone()
     }
+}
+
+/// What is sent for an object of a unit, as a member of its ApplySet where it has one.
+pub(super) fn sent(object: &Value, unit: &UnitKey, namespace: &str, apply_set: Option<&str>) -> Value {
+    apply_set::member(object::sent(object, unit, namespace), apply_set)
 }

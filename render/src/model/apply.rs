@@ -30,6 +30,9 @@ pub struct ApplyPolicy {
     /// `spec.offline.enforceFor` of the Fleet: how long it is applied and kept without a hub. `None`: for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforce_for_seconds: Option<u64>,
+    /// `spec.policies.applySetLabels` of the Fleet: whether its objects carry the labels of an ApplySet.
+    #[serde(skip_serializing_if = "is_default")]
+    pub apply_set_labels: bool,
     /// Objects that a Suspension leaves as they are, sorted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suspended: Vec<SuspendedObject>,

@@ -18,6 +18,9 @@ pub struct FleetSpec {
     /// `spec.offline.enforceFor` in seconds: how long a cluster that hears of no hub goes on writing. `None`: for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforce_for_seconds: Option<u64>,
+    /// `spec.policies.applySetLabels`: whether objects carry the labels of ApplySets, for tools that look for them.
+    #[serde(skip_serializing_if = "is_false")]
+    pub apply_set_labels: bool,
     /// The root commit of released that agents may change over to, after its history was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Revision>,
@@ -68,4 +71,8 @@ impl FleetSpec {
     pub fn plaintext_secrets(&self) -> PlaintextSecrets {
         self.plaintext_secrets.unwrap_or(PlaintextSecrets::Refuse)
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }

@@ -33,6 +33,7 @@ struct UnitInputs {
     clusters: Digest,
     secrets: PlaintextSecrets,
     enforce_for_seconds: Option<u64>,
+    apply_set_labels: bool,
     blocked: bool,
     subscription: Arc<Subscription>,
     base: Arc<Base>,
@@ -53,6 +54,7 @@ impl Memo {
             clusters: context.clusters,
             secrets: context.snapshot.fleet.spec.plaintext_secrets(),
             enforce_for_seconds: context.snapshot.fleet.spec.enforce_for_seconds,
+            apply_set_labels: context.snapshot.fleet.spec.apply_set_labels,
             blocked: !unit.blocked.is_empty(),
             subscription: Arc::clone(&unit.subscription),
             base: Arc::clone(&unit.base),
@@ -106,6 +108,7 @@ impl UnitInputs {
         self.clusters == other.clusters
             && self.secrets == other.secrets
             && self.enforce_for_seconds == other.enforce_for_seconds
+            && self.apply_set_labels == other.apply_set_labels
             && self.blocked == other.blocked
             && self.base.is_same(&other.base)
             && self.subscription == other.subscription

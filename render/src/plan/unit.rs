@@ -296,6 +296,7 @@ fn policy_of(context: &Context<'_>, unit: &Unit, group: &Group<'_>) -> ApplyPoli
     let suspensions = context.snapshot.fleet.suspensions();
     ApplyPolicy {
         enforce_for_seconds: context.snapshot.fleet.spec.enforce_for_seconds,
+        apply_set_labels: context.snapshot.fleet.spec.apply_set_labels,
         suspended: suspensions.objects(&unit.subscription.key, &clusters, delivers),
         ..unit.subscription.apply.clone()
     }

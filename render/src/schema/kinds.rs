@@ -132,6 +132,19 @@ fn fleet() -> Value {
                 ),
             ),
             (
+                "policies",
+                object(
+                    "How objects are applied, in all clusters.",
+                    &[],
+                    [(
+                        "applySetLabels",
+                        boolean(
+                            "Whether objects carry the labels of ApplySets (KEP-3659). Flotilla decides nothing by them.",
+                        ),
+                    )],
+                ),
+            ),
+            (
                 "plaintextSecrets",
                 choice(
                     "Whether a Secret in plain text is an Error or a Warning.",

@@ -60,13 +60,18 @@ struct Shard {
 }
 
 impl Inventory {
-    /// Reads every shard.
-    pub(in crate::apply) async fn load(api: &Api<ConfigMap>) -> Result<Self, InventoryError> {
+    /// Reads every shard. Gives the ConfigMaps that are none, too.
+    pub(in crate::apply) async fn load(api: &Api<ConfigMap>) -> Result<(Self, Vec<ConfigMap>), InventoryError> {
         // By name and not by label: a label that somebody removed must not hide a shard.
         let list = bounded(api.list(&ListParams::default()))
             .await
             .map_err(InventoryError::Read)?;
-        Ok(Self::from_shards(list.items))
+        let is_shard = |stored: &ConfigMap| {
+            let name = stored.metadata.name.as_deref();
+            name.is_some_and(|name| name.starts_with(NAME_PREFIX))
+        };
+        let (shards, others) = list.items.into_iter().partition(is_shard);
+        Ok((Self::from_shards(shards), others))
     }
 
     /// One that nothing was written to.

@@ -53,6 +53,7 @@ impl Session {
         if interrupt.is_raised() {
             return Ok(PassEnd::Interrupted);
         }
+        self.keep_apply_sets().await;
         self.hold_suspended();
         self.intend_releases(&brought).await?;
         self.settle_gates();
@@ -72,6 +73,10 @@ impl Session {
                 .flush(&self.shards)
                 .await
                 .map_err(SessionError::Inventory)?;
+        }
+        if interrupt.may_write() {
+            // What left may have been the last of its set.
+            self.keep_apply_sets().await;
         }
         self.told_corrections();
         self.inventory.forget_needs();

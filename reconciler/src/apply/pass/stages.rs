@@ -16,7 +16,7 @@ use crate::apply::inventory::Entry;
 use crate::apply::object;
 use crate::apply::order::Stage;
 use crate::apply::send::{Applied, Sent, Task, send};
-use crate::apply::session::{Interrupt, Known, Place, Session, SessionError};
+use crate::apply::session::{Interrupt, Known, Place, Session, SessionError, sent};
 use crate::apply::status::ApplyReport;
 use crate::limits::{APPLY_CONCURRENCY, STAGE_PATIENCE};
 use crate::wire::{Health, ObjectState};
@@ -128,7 +128,7 @@ impl Session {
             kind: job.place.kind.clone(),
             key: key.clone(),
             unit: job.unit.clone(),
-            object: object::with_data(object::sent(object, &job.unit, &key.namespace), key),
+            object: object::with_data(sent(object, &job.unit, &key.namespace, unit.apply_set.as_deref()), key),
             digest: job.place.digest.clone(),
             entry: self.inventory.get(key).cloned(),
             before: slot.before.clone(),

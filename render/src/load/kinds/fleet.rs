@@ -34,6 +34,11 @@ fn read_spec(mut fields: Fields<'_>) -> FleetSpec {
         enforce_for_seconds = duration(&mut offline, "enforceFor");
         offline.finish();
     }
+    let mut apply_set_labels = None;
+    if let Some(mut policies) = fields.object("policies") {
+        apply_set_labels = policies.boolean("applySetLabels");
+        policies.finish();
+    }
     let secrets = [("refuse", PlaintextSecrets::Refuse), ("warn", PlaintextSecrets::Warn)];
     let plaintext_secrets = fields.choice("plaintextSecrets", &secrets);
     let lineage = fields.text("lineage").and_then(|text| match Revision::parse(text) {
@@ -51,6 +56,7 @@ fn read_spec(mut fields: Fields<'_>) -> FleetSpec {
         },
         plaintext_secrets,
         enforce_for_seconds,
+        apply_set_labels: apply_set_labels.unwrap_or_default(),
         lineage,
     }
 }

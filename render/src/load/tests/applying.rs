@@ -42,6 +42,7 @@ fn a_subscription_says_how_it_is_applied() {
     let expected = ApplyPolicy {
         suspended: Vec::new(),
         enforce_for_seconds: None,
+        apply_set_labels: false,
         depends_on: vec![
             Dependency {
                 unit: "team/base".parse().expect("valid"),

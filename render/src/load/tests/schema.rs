@@ -10,7 +10,9 @@ use crate::schema::{SOURCE_KINDS, SourceKind, paths};
 /// A declaration of each kind that brings load into every map it knows, whatever it says of them.
 fn probe(kind: &str) -> &'static str {
     match kind {
-        "Fleet" => "{approval: none, render: {mode: commits}, offline: {enforceFor: 1h}}",
+        "Fleet" => {
+            "{approval: none, render: {mode: commits}, offline: {enforceFor: 1h}, policies: {applySetLabels: true}}"
+        }
         "ManagedCluster" => "{taints: [{key: a, effect: NoSchedule}], drift: {mode: Report}}",
         "Subscription" => {
             "subscribers: [{clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}]
