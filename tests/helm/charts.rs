@@ -147,7 +147,10 @@ spec:
 pub(super) fn blocking() -> Files {
     vec![
         CHART,
-        ("values.yaml", "colour: blue\nblock: false\n"),
+        (
+            "values.yaml",
+            "colour: blue\nblock: false\nhook: pre-install,pre-upgrade\n",
+        ),
         SETTINGS,
         (
             "templates/block.yaml",
@@ -157,7 +160,7 @@ kind: Job
 metadata:
   name: {{ .Release.Name }}-block
   annotations:
-    helm.sh/hook: pre-install,pre-upgrade
+    helm.sh/hook: {{ .Values.hook }}
 spec:
   template:
     spec:

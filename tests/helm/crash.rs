@@ -60,6 +60,47 @@ fn an_install_that_was_killed_in_the_middle_is_made_whole() {
     applier.stop();
 }
 
+#[test]
+fn an_uninstall_that_was_killed_in_the_middle_is_finished() {
+    let cluster = cluster("helm-killed-last");
+    let mut applier = Applier::start(&cluster, "helm-killed-last");
+    let values = json!({"values": {"block": true, "hook": "pre-delete"}});
+    applier.deliver(&[("shop/web", vec![folder_chart("web", &charts::blocking(), values)])]);
+    applier.until_well("shop/web");
+    applier.deliver(&[]);
+    until_pending(&cluster, "uninstalling");
+    let sequence = applier.sequence();
+    kill_helm(&cluster);
+    applier.crash();
+
+    let mut applier = Applier::start_with(&cluster, "helm-killed-last", sequence, None);
+    applier.deliver(&[]);
+    // Nobody runs pods here: the hook is done when somebody says so.
+    let done = json!({"status": {"phase": "Succeeded"}}).to_string();
+    eventually(wait::LONG, "the release is gone", || {
+        let pods = cluster.kubectl(&["-n", "shop", "get", "pods", "-l", "job-name=web-block", "-o", "name"]);
+        for pod in pods.stdout.lines() {
+            let _gone_meanwhile = cluster.kubectl(&[
+                "-n",
+                "shop",
+                "patch",
+                pod,
+                "--subresource=status",
+                "--type=merge",
+                "-p",
+                &done,
+            ]);
+        }
+        match history(&cluster, "web") {
+            releases if releases.is_empty() => Ok(()),
+            releases => Err(format!("{releases:?}, {}", pods.stdout)),
+        }
+    });
+    applier.until_gone("shop/web");
+    assert!(!cluster.has("shop", "configmap/web-settings"), "nothing of it is left");
+    applier.stop();
+}
+
 #[track_caller]
 fn until_pending(cluster: &ControlPlane, status: &str) {
     eventually(wait::LONG, "helm waits for its hook", || {
