@@ -1,5 +1,6 @@
 //! What the engine says of units that leave, and of objects that change hands.
 
+use render::ObjectKey;
 use render::model::{Dependency, DependencyClusters};
 
 use super::*;
