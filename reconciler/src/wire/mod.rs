@@ -14,4 +14,6 @@ pub use accept::{Accepted, Refusal, accept};
 pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};
 pub use framing::{FramingError, read_message, write_message};
 pub use intake::Intake;
-pub use report::{Counts, FieldDrift, Health, ObjectDrift, ObjectResult, ObjectState, Report, UnitReport, UnitState};
+pub use report::{
+    Counts, FieldDrift, Health, ObjectDrift, ObjectResult, ObjectState, Report, UnitReport, UnitState, enforcing,
+};

@@ -259,3 +259,12 @@ pub enum ObjectState {
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
+
+/// What an agent does that hears of no hub since then (in seconds since 1970), in the words that it and the hub both use.
+pub fn enforcing(sequence: Option<u64>, since: i64) -> String {
+    let since = render::time::rfc3339(since);
+    match sequence {
+        Some(sequence) => format!("enforcing sequence {sequence} since {since}"),
+        None => format!("enforcing nothing since {since}"),
+    }
+}

@@ -17,6 +17,8 @@ use crate::wire::{Health, Held, Report, UnitReport, UnitState};
 pub struct ClusterState {
     /// Its session, while it stands.
     pub epoch: Option<u64>,
+    /// When its last session ended, in seconds since 1970; `None` while one stands, and before the first.
+    pub away_since: Option<i64>,
     /// What it said last.
     pub report: Option<Arc<Report>>,
     /// What it said of its version and kinds.
@@ -110,15 +112,17 @@ impl State {
         let known = self.clusters.entry(cluster.clone()).or_default();
         if known.epoch.is_none_or(|standing| epoch >= standing) {
             known.epoch = Some(epoch);
+            known.away_since = None;
         }
         vec![Effect::Dispatch(cluster)]
     }
 
-    pub(super) fn disconnected(&mut self, cluster: &ClusterName, epoch: u64) {
+    pub(super) fn disconnected(&mut self, cluster: &ClusterName, epoch: u64, now: i64) {
         if let Some(known) = self.clusters.get_mut(cluster)
             && known.epoch == Some(epoch)
         {
             known.epoch = None;
+            known.away_since = Some(now);
         }
     }
 

@@ -112,7 +112,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             return Vec::new();
         }
         Event::Connected { cluster, epoch } => return state.connected(cluster, epoch),
-        Event::Disconnected { cluster, epoch } => state.disconnected(&cluster, epoch),
+        Event::Disconnected { cluster, epoch } => state.disconnected(&cluster, epoch, now),
         Event::Reported { report } => state.reported(*report),
         Event::GraceOver => state.grace_over = true,
         Event::ObjectsSeen { condition } => {

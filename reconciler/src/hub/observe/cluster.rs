@@ -7,7 +7,7 @@ use super::condition::{Condition, summary};
 use super::evidence::{REFUSED, TROUBLE, not_reported};
 use super::index::Observation;
 use super::ladder::{OFFLINE, SUSPENDED};
-use crate::wire::Report;
+use crate::wire::{Report, enforcing};
 
 /// A cluster.
 #[derive(Clone, Debug)]
@@ -61,6 +61,23 @@ impl Observation<'_> {
         }
     }
 
+    /// What a cluster that is away enforces by itself, as far as it said, and since when it is away.
+    fn enforced_alone(&self, cluster: &ClusterName) -> Option<(u64, i64)> {
+        let known = self.state.clusters.get(cluster)?;
+        let held = known.report.as_ref()?.held.as_ref()?;
+        Some((held.sequence, known.away_since?))
+    }
+
+    /// The lowest sequence that a cluster enforces by itself, and since when the one is away that is so for the longest time.
+    pub(in crate::hub) fn oldest_alone(&self) -> Option<(u64, i64)> {
+        let alone = self
+            .state
+            .clusters
+            .keys()
+            .filter_map(|cluster| self.enforced_alone(cluster));
+        alone.reduce(|one, other| (one.0.min(other.0), one.1.min(other.1)))
+    }
+
     /// How many objects a cluster still has that its delivery lacks, where it said so after it was told.
     pub(in crate::hub) fn objects_left(&self, cluster: &ClusterName) -> Option<usize> {
         let report = self.report(cluster).filter(|_| self.is_connected(cluster))?;
@@ -90,8 +107,8 @@ impl Observation<'_> {
             }
             away => {
                 let mut message = not_reported("Connected", false, report).message;
-                if let Some(held) = report.and_then(|report| report.held.as_ref()) {
-                    message = format!("{message}; it goes on enforcing sequence {}", held.sequence);
+                if let Some((sequence, since)) = self.enforced_alone(cluster) {
+                    message = format!("{message}; it goes on {}", enforcing(Some(sequence), since));
                 }
                 (
                     Condition::no("Connected", away.as_str(), message.clone()),

@@ -119,7 +119,11 @@ impl World {
     }
 
     pub(crate) fn hear(&mut self, event: Event) {
-        let effects = step(&mut self.state, event, 0);
+        self.hear_at(event, 0);
+    }
+
+    fn hear_at(&mut self, event: Event, now: i64) {
+        let effects = step(&mut self.state, event, now);
         for effect in effects {
             if let Effect::Write(Write::Rendered { next, .. }) = effect {
                 let commit = self.commit(next, None);
@@ -169,11 +173,13 @@ impl World {
         });
     }
 
+    /// Two hours after 1970 began.
     pub(crate) fn disconnect(&mut self, name: &str) {
-        self.hear(Event::Disconnected {
+        let event = Event::Disconnected {
             cluster: cluster(name),
             epoch: 1,
-        });
+        };
+        self.hear_at(event, 7_200);
     }
 
     /// The cluster takes what it is told, and says this of shop/web.

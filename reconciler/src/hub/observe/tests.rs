@@ -135,6 +135,13 @@ fn a_cluster_that_is_away_is_offline_and_not_broken() {
         (view.session, shown(&view.conditions)),
         (Session::Disconnected, vec!["Ready=Unknown/Offline".to_owned()])
     );
+    let connected = view.conditions.iter().find(|condition| condition.kind == "Connected");
+    assert_eq!(
+        connected.map(|condition| condition.message.as_str()),
+        Some(
+            "the cluster is not connected and keeps what it has; it goes on enforcing sequence 1 since 1970-01-01T02:00:00Z"
+        )
+    );
 }
 
 #[test]

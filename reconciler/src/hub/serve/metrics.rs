@@ -87,6 +87,19 @@ pub(super) fn text(state: &State) -> Result<String, std::fmt::Error> {
         "1 while the source branch can be read and followed",
         followed,
     );
+    let (alone, since) = observation.oldest_alone().unwrap_or_default();
+    gauge(
+        &mut registry,
+        "away_sequence",
+        "Lowest sequence that a cluster that is away goes on enforcing, 0 while none is",
+        i64::try_from(alone).unwrap_or(i64::MAX),
+    );
+    gauge(
+        &mut registry,
+        "away_since_seconds",
+        "Since when the cluster is away that is so for the longest time, in seconds since 1970, 0 while none is",
+        since,
+    );
     let recovering = i64::from(observation.is_recovering());
     gauge(
         &mut registry,

@@ -446,6 +446,8 @@ async fn metrics_and_readiness_tell_of_the_state() {
         "flotilla_released_sequence 1",
         "flotilla_source_followed 1",
         "flotilla_recovering 0",
+        "flotilla_away_sequence 1",
+        "flotilla_away_since_seconds 7200",
     ] {
         assert!(text.contains(line), "{line} is missing in {text}");
     }
