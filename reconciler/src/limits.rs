@@ -278,6 +278,35 @@ pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the clock is trusted to go on as it went.
 pub const CLOCK_LOOK: Duration = Duration::from_secs(60);
 
+/// How often an agent notes that a hub is there, or for how long none was: a write each time, and what an absence may seem
+/// longer than it is after an agent was killed.
+pub const ABSENCE_NOTED: Duration = Duration::from_secs(300);
+
+/// Between two of these notes at least, however often a tunnel is lost and found.
+pub const ABSENCE_NOTE_GAP: Duration = Duration::from_secs(60);
+
+/// The first wait after a journal could not be read or written, and the longest one.
+pub const JOURNAL_RETRY_FIRST: Duration = Duration::from_millis(500);
+/// See [`JOURNAL_RETRY_FIRST`].
+pub const JOURNAL_RETRY_MAX: Duration = Duration::from_secs(30);
+
+/// Bytes of one part of a journal in Secrets: a Secret may have 1 MiB, a request 1.5 MiB with its bytes in base64.
+pub const JOURNAL_PART_BYTES: usize = 512 << 10;
+
+/// Bytes of a journal in Secrets, compressed: manifests compress to a tenth, so that this is more than one unit may be,
+/// and a small part of what etcd holds.
+pub const JOURNAL_BYTES_MAX: usize = 64 << 20;
+
+/// Parts of a journal that are read or written at a time: a thousand units are there in seconds, and the API server has
+/// other callers.
+pub const JOURNAL_CONCURRENCY: usize = 8;
+
+/// How often a journal in Secrets is read anew that another agent of this cluster wrote meanwhile.
+pub const JOURNAL_READ_TRIES: u32 = 5;
+
+/// How long a hub that says nothing more waits to hear that what it said is journalled.
+pub const JOURNAL_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long the hub may take to accept the report stream.
 pub const REPORT_OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 

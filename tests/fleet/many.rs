@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use flotilla_tests::{eventually, wait};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::ListParams;
@@ -182,4 +183,56 @@ fn a_new_cluster_is_served_while_many_sync() {
     assert!(took < Duration::from_secs(60), "the new cluster waited {took:?}");
     fleet.until_text_everywhere(&format!("unit-{}", units - 1), "one");
     fleet.until_settled();
+}
+
+#[test]
+fn a_cluster_that_was_away_for_three_releases_is_given_the_last_alone() {
+    let mut fleet = Fleet::start(2);
+    let deployment = |replicas: u64| {
+        format!(
+            "apiVersion: apps/v1
+kind: Deployment
+metadata: {{namespace: default, name: web}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{containers: [{{name: web, image: 'registry.example/web:1'}}]}}
+"
+        )
+    };
+    fleet.push(
+        "serve",
+        &[
+            ("subscriptions/web.yaml", &subscription("web")),
+            ("feeds/web/web.yaml", &deployment(1)),
+        ],
+    );
+    let found = |fleet: &Fleet, cluster: &str| {
+        let _in_runtime = fleet.runtime.enter();
+        let api: Api<Deployment> = Api::namespaced(fleet.clusters[cluster].client(), "default");
+        let found = fleet.runtime.block_on(api.get_opt("web")).unwrap()?;
+        Some((found.spec?.replicas?, found.metadata.generation?))
+    };
+    let until = |fleet: &Fleet, cluster: &str, replicas: i32| {
+        eventually(wait::LONG, "it has so many replicas", || match found(fleet, cluster) {
+            Some((now, generation)) if now == replicas => Ok(generation),
+            other => Err(format!("{other:?}")),
+        })
+    };
+    let first = until(&fleet, "site-1", 1);
+    fleet.until_settled();
+    fleet.stop_agent("site-1");
+    for replicas in [2, 3, 4] {
+        fleet.push("serve more", &[("feeds/web/web.yaml", &deployment(replicas))]);
+        until(&fleet, "site-2", i32::try_from(replicas).unwrap());
+    }
+    fleet.start_agent("site-1");
+    let last = until(&fleet, "site-1", 4);
+    assert_eq!(
+        last,
+        first + 1,
+        "it was written once, and not for each of three releases"
+    );
 }

@@ -36,7 +36,7 @@ struct Desk {
     api: String,
     cluster: ControlPlane,
     repository: Repository,
-    _hub: Flotilla,
+    hub_process: Option<Flotilla>,
 }
 
 impl Desk {
@@ -67,7 +67,7 @@ impl Desk {
             api,
             cluster,
             repository,
-            _hub: running,
+            hub_process: Some(running),
         }
     }
 
@@ -99,8 +99,14 @@ impl Desk {
 
     /// The page's own command, as a process that stays.
     fn agent(&self) -> Child {
+        self.agent_that("--journal paris.journal")
+    }
+
+    /// The same with its journal elsewhere.
+    fn agent_that(&self, journal: &str) -> Child {
         let key = block("sh", "hub_key=$(flotilla hub key");
-        let script = format!("{key}exec {}", block("sh", "flotilla agent --cluster"));
+        let command = block("sh", "flotilla agent --cluster").replace("--journal paris.journal", journal);
+        let script = format!("{key}exec {command}");
         Child::start("agent", &self.folder, &mut self.command(&script))
     }
 
@@ -114,6 +120,57 @@ impl Desk {
                 Err(found.to_string())
             }
         });
+    }
+
+    /// Applies the page's deployment of the agent.
+    #[track_caller]
+    fn deploy(&self) {
+        self.run(&block("sh", "agent join"));
+        fs::write(self.folder.join("agent.yaml"), block("yaml", "kind: Deployment")).unwrap();
+        let key = block("sh", "hub_key=$(flotilla hub key");
+        self.run(&format!("{key}{}", block("sh", "kubectl apply -f agent.yaml")));
+    }
+
+    /// No pod runs here; the agent runs beside the cluster, with the pod's own identity and the page's fewer rights.
+    #[track_caller]
+    fn become_the_pod(&self) {
+        self.cluster
+            .kubectl(&["delete", "clusterrolebinding", "flotilla-agent"])
+            .expect_ok();
+        self.cluster.apply(&block("yaml", "resources: [leases]"));
+        let account = "--serviceaccount=flotilla-system:flotilla-agent";
+        let kubectl = |arguments: &[&str]| self.cluster.kubectl(&[arguments, &[account]].concat()).expect_ok();
+        kubectl(&["create", "clusterrolebinding", "agent", "--clusterrole=flotilla-agent"]);
+        kubectl(&[
+            "create",
+            "rolebinding",
+            "agent",
+            "--role=flotilla-agent",
+            "--namespace=flotilla-system",
+        ]);
+        let verbs = "--verb=get,list,watch,create,patch,delete";
+        self.cluster
+            .kubectl(&[
+                "create",
+                "role",
+                "feeds",
+                "--namespace=default",
+                "--resource=configmaps",
+                verbs,
+            ])
+            .expect_ok();
+        kubectl(&["create", "rolebinding", "feeds", "--role=feeds", "--namespace=default"]);
+        let token = self
+            .cluster
+            .kubectl(&["create", "token", "flotilla-agent", "--namespace=flotilla-system"])
+            .expect_ok();
+        let shown = self
+            .cluster
+            .kubectl(&["config", "view", "--raw", "-o", "json"])
+            .expect_ok();
+        let mut kubeconfig: Value = serde_json::from_str(&shown).unwrap();
+        kubeconfig["users"][0]["user"] = serde_json::json!({"token": token.trim()});
+        fs::write(self.folder.join("paris.kubeconfig"), kubeconfig.to_string()).unwrap();
     }
 }
 
@@ -146,10 +203,7 @@ fn the_page_registers_a_cluster_and_lets_it_go() {
 #[test]
 fn the_pages_deployment_and_its_fewer_rights_are_enough_for_an_agent() {
     let desk = Desk::new();
-    desk.run(&block("sh", "agent join"));
-    fs::write(desk.folder.join("agent.yaml"), block("yaml", "kind: Deployment")).unwrap();
-    let key = block("sh", "hub_key=$(flotilla hub key");
-    desk.run(&format!("{key}{}", block("sh", "kubectl apply -f agent.yaml")));
+    desk.deploy();
     let deployment = desk
         .cluster
         .get("flotilla-system", "deployment/flotilla-agent")
@@ -165,44 +219,7 @@ fn the_pages_deployment_and_its_fewer_rights_are_enough_for_an_agent() {
         );
     }
 
-    // No pod runs here; the agent runs beside the cluster, with the pod's own identity and the page's fewer rights.
-    desk.cluster
-        .kubectl(&["delete", "clusterrolebinding", "flotilla-agent"])
-        .expect_ok();
-    desk.cluster.apply(&block("yaml", "resources: [leases]"));
-    let account = "--serviceaccount=flotilla-system:flotilla-agent";
-    let kubectl = |arguments: &[&str]| desk.cluster.kubectl(&[arguments, &[account]].concat()).expect_ok();
-    kubectl(&["create", "clusterrolebinding", "agent", "--clusterrole=flotilla-agent"]);
-    kubectl(&[
-        "create",
-        "rolebinding",
-        "agent",
-        "--role=flotilla-agent",
-        "--namespace=flotilla-system",
-    ]);
-    let verbs = "--verb=get,list,watch,create,patch,delete";
-    desk.cluster
-        .kubectl(&[
-            "create",
-            "role",
-            "feeds",
-            "--namespace=default",
-            "--resource=configmaps",
-            verbs,
-        ])
-        .expect_ok();
-    kubectl(&["create", "rolebinding", "feeds", "--role=feeds", "--namespace=default"]);
-    let token = desk
-        .cluster
-        .kubectl(&["create", "token", "flotilla-agent", "--namespace=flotilla-system"])
-        .expect_ok();
-    let shown = desk
-        .cluster
-        .kubectl(&["config", "view", "--raw", "-o", "json"])
-        .expect_ok();
-    let mut kubeconfig: Value = serde_json::from_str(&shown).unwrap();
-    kubeconfig["users"][0]["user"] = serde_json::json!({"token": token.trim()});
-    fs::write(desk.folder.join("paris.kubeconfig"), kubeconfig.to_string()).unwrap();
+    desk.become_the_pod();
     let agent = desk.agent();
     desk.until_text("one");
     desk.repository.push_files(
@@ -214,4 +231,103 @@ fn the_pages_deployment_and_its_fewer_rights_are_enough_for_an_agent() {
     desk.cluster
         .kubectl(&["delete", "clusterrolebinding", "agent"])
         .expect_ok();
+}
+
+/// Text that hardly compresses.
+fn noise(bytes: usize) -> String {
+    let mut state = 1_u64;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'a' + u8::try_from((state >> 33) % 26).unwrap())
+    };
+    std::iter::repeat_with(next).take(bytes).collect()
+}
+
+#[test]
+fn an_agent_that_lost_its_hub_and_its_disk_keeps_enforcing_from_secrets_of_its_cluster() {
+    let mut desk = Desk::new();
+    desk.deploy();
+    desk.become_the_pod();
+    // One unit that no Secret could hold.
+    for number in 0..4 {
+        let file = format!("feeds/web/large-{number}.yaml");
+        let large = config_map("default", &format!("large-{number}"), &noise(700 << 10));
+        desk.repository.write(&file, large);
+    }
+    desk.repository.push_files("grow", &[]);
+    let place = "--journal secret:flotilla-system/flotilla-journal";
+    let parts = |desk: &Desk| {
+        let names = desk.cluster.names("flotilla-system", "secrets");
+        let parts = names.into_iter().filter(|name| name.starts_with("flotilla-journal"));
+        parts.collect::<Vec<_>>()
+    };
+    let mut agent = desk.agent_that(place);
+    let mut looks = Vec::new();
+    let before = eventually(LIMIT, "all is applied and journalled", || {
+        agent.assert_running();
+        let names = desk.cluster.names("default", "configmaps");
+        let is_there = |name: &str| names.iter().any(|found| found == name);
+        looks.push(parts(&desk));
+        // It is written after it began to be applied.
+        let last = looks.iter().rev().take(10);
+        let rests = looks.len() > 10 && last.clone().all(|look| Some(look) == looks.last());
+        match looks.last() {
+            Some(parts) if is_there("web") && is_there("large-3") && parts.len() > 4 && rests => Ok(parts.clone()),
+            parts => Err(format!("{names:?} {parts:?} {}", agent.log_tail())),
+        }
+    });
+    agent.kill();
+    desk.hub_process = None;
+    for made in ["paris.journal", "flotilla-paris.journal"] {
+        assert!(!desk.folder.join(made).exists(), "nothing is on its disk");
+    }
+    desk.cluster
+        .kubectl(&["delete", "configmap", "web", "large-2", "--namespace=default"])
+        .expect_ok();
+    let mut agent = desk.agent_that(place);
+    desk.until_text("one");
+    let change = r#"{"data": {"text": "by hand"}}"#;
+    desk.cluster
+        .kubectl(&[
+            "patch",
+            "configmap",
+            "web",
+            "--namespace=default",
+            "--type=merge",
+            "-p",
+            change,
+        ])
+        .expect_ok();
+    desk.until_text("one");
+    eventually(LIMIT, "the large one is there again", || {
+        agent.assert_running();
+        let names = desk.cluster.names("default", "configmaps");
+        let is_there = names.iter().any(|name| name == "large-2");
+        is_there.then_some(()).ok_or(format!("{names:?}"))
+    });
+    assert_eq!(parts(&desk), before, "nothing was taken, and nothing else is kept");
+    let log = agent.log();
+    assert!(!log.to_lowercase().contains("forbidden"), "{log}");
+    // What is damaged is named, and nobody takes it for empty.
+    agent.kill();
+    let damage = r#"{"data": {"head.json": "ew=="}}"#;
+    desk.cluster
+        .kubectl(&[
+            "patch",
+            "secret",
+            "flotilla-journal",
+            "--namespace=flotilla-system",
+            "--type=merge",
+            "-p",
+            damage,
+        ])
+        .expect_ok();
+    let mut agent = desk.agent_that(place);
+    let status = agent.wait(LIMIT);
+    let log = agent.log();
+    assert!(
+        !status.success() && log.contains("Secret flotilla-system/flotilla-journal is damaged"),
+        "{log}"
+    );
+    desk.until_text("one");
 }

@@ -1,13 +1,21 @@
 //! A deliver stream: envelopes and contents in, requests and answers out.
 
+use std::fmt;
 use std::sync::Arc;
 
-use render::Digest;
+use futures_util::future::BoxFuture;
+use render::{ClusterName, Digest, Revision};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 
-use super::journal::{Journal, JournalError};
-use crate::apply::Desired;
+use super::journal::JournalError;
+use super::record::record;
+use super::store::{Absence, Kept, Store};
+use crate::apply::{Desired, Prepare};
+use crate::limits::{JOURNAL_PATIENCE, REPLIES_MAX};
 use crate::wire::{
     Accepted, ContentRequest, Deliver, DeliverReply, Envelope, FramingError, Intake, Refusal, read_message,
     write_message,
@@ -15,12 +23,42 @@ use crate::wire::{
 
 /// What the agent holds, shared by the sessions that follow one another.
 pub struct Holdings {
+    shared: Arc<Shared>,
+    _recording: AbortOnDropHandle<()>,
+}
+
+impl fmt::Debug for Holdings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Holdings").finish_non_exhaustive()
+    }
+}
+
+impl Prepare for Holdings {
+    fn prepare(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async {
+            self.shared
+                .read_newer()
+                .await
+                .map_err(|error| crate::fault::line(&error))
+        })
+    }
+}
+
+/// The same, shared with who records it.
+pub(super) struct Shared {
+    cluster: ClusterName,
     taken: Mutex<Taken>,
-    journal: Journal,
+    pub(super) store: Arc<dyn Store>,
     hub_keys: Vec<tunnel::PublicKey>,
     desired: watch::Sender<Option<Arc<Desired>>>,
     refused: watch::Sender<Option<(u64, Refusal)>>,
+    kept: watch::Sender<Arc<Kept>>,
+    /// The newest envelope that stands in the journal, with its contents.
+    pub(super) recorded: watch::Sender<Option<Mark>>,
 }
+
+/// An envelope, told from all others: its lineage and its sequence.
+pub(super) type Mark = (Revision, u64);
 
 /// What was taken, and whether the applier was told of all of it.
 struct Taken {
@@ -28,34 +66,84 @@ struct Taken {
     /// Something new waits for the rest of the contents: one pass with all of them is better than one without them and
     /// another with them. Where one does not come, the others are not kept waiting for it.
     waits: bool,
+    /// Whether a hub said something since the journal was read.
+    was_told: bool,
 }
 
 impl Holdings {
-    /// Starts with what the journal had.
-    pub fn new(intake: Intake, journal: Journal, hub_keys: Vec<tunnel::PublicKey>) -> Self {
-        let desired = watch::Sender::new(intake.desired().map(Arc::new));
-        let refused = watch::Sender::new(None);
-        Self {
-            taken: Mutex::new(Taken { intake, waits: false }),
-            journal,
+    /// Starts with what was kept, and keeps what follows; `notes` says for how long there is no hub.
+    pub fn new(
+        cluster: ClusterName,
+        kept: Kept,
+        store: Arc<dyn Store>,
+        hub_keys: Vec<tunnel::PublicKey>,
+        notes: watch::Receiver<Option<Absence>>,
+    ) -> Self {
+        let intake = kept.intake(cluster.clone());
+        let mark = kept.held.as_ref().map(|held| (held.lineage.clone(), held.sequence));
+        let shared = Arc::new(Shared {
+            cluster,
+            desired: watch::Sender::new(intake.desired().map(Arc::new)),
+            taken: Mutex::new(Taken {
+                intake,
+                waits: false,
+                was_told: false,
+            }),
+            store,
             hub_keys,
-            desired,
-            refused,
+            refused: watch::Sender::new(None),
+            kept: watch::Sender::new(Arc::new(kept)),
+            recorded: watch::Sender::new(mark),
+        });
+        let recording = record(Arc::clone(&shared), notes).instrument(tracing::info_span!("journal"));
+        Self {
+            _recording: AbortOnDropHandle::new(tokio::spawn(recording)),
+            shared,
         }
     }
 
     /// What should be in the cluster, newest first.
     pub fn desired(&self) -> watch::Receiver<Option<Arc<Desired>>> {
-        self.desired.subscribe()
+        self.shared.desired.subscribe()
     }
 
     /// The envelope that was refused last, unless one was taken since.
     pub(super) fn refused(&self) -> watch::Receiver<Option<(u64, Refusal)>> {
-        self.refused.subscribe()
+        self.shared.refused.subscribe()
+    }
+}
+
+impl Shared {
+    pub(super) fn kept(&self) -> watch::Receiver<Arc<Kept>> {
+        self.kept.subscribe()
     }
 
-    /// Takes an envelope when it is believed, and starts applying it; what it says is journalled by
-    /// [`Holdings::record`].
+    /// Takes over what another agent of this cluster kept since this one read or wrote, where that is newer.
+    pub(super) async fn read_newer(&self) -> Result<(), JournalError> {
+        let mut taken = self.taken.lock().await;
+        let Some(kept) = self.store.read_newer().await? else {
+            return Ok(());
+        };
+        let own = taken.intake.held();
+        let is_newer = match (own, &kept.held) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            // A hub that speaks now knows of its lineages; without one, who wrote last does.
+            (Some(own), Some(found)) if own.lineage != found.lineage => !taken.was_told,
+            (Some(own), Some(found)) => own.sequence < found.sequence,
+        };
+        if is_newer {
+            let sequence = kept.held.as_ref().map(|held| held.sequence);
+            tracing::info!(sequence, "Took over what another agent of this cluster had taken.");
+            taken.intake = kept.intake(self.cluster.clone());
+            taken.waits = true;
+            taken.was_told = false;
+            self.publish(&mut taken);
+        }
+        Ok(())
+    }
+
+    /// Takes an envelope when it is believed, and starts applying it.
     async fn take(&self, envelope: &Envelope) -> Result<Accepted, Refusal> {
         let verify = |bytes: &[u8], signature: &[u8]| self.hub_keys.iter().any(|key| key.verifies(bytes, signature));
         let sequence = envelope.sequence;
@@ -71,10 +159,8 @@ impl Holdings {
                 tracing::info!(sequence, units = envelope.units.len(), "Took envelope.");
                 self.refused.send_replace(None);
                 taken.waits = true;
-                if taken.intake.missing().is_empty() {
-                    // Applied while it is journalled: a crash in between costs a repeated delivery, no more.
-                    self.publish(&mut taken);
-                }
+                taken.was_told = true;
+                self.publish_if_complete(&mut taken);
             }
         }
         accepted
@@ -84,31 +170,18 @@ impl Holdings {
         self.taken.lock().await.intake.missing()
     }
 
-    async fn record(&self, envelope: &Envelope) -> Result<(), JournalError> {
-        let held = envelope.held();
-        self.journalled(move |journal| journal.write_held(&held)).await?;
-        self.tidy(&mut self.taken.lock().await.intake).await
-    }
-
-    async fn content(&self, digest: Digest, bytes: Vec<u8>) -> Result<(), JournalError> {
+    async fn content(&self, digest: Digest, bytes: &[u8]) {
         let mut taken = self.taken.lock().await;
         if !taken.intake.missing().contains(&digest) {
-            return Ok(());
+            return;
         }
-        if let Err(error) = taken.intake.content(digest, &bytes) {
+        if let Err(error) = taken.intake.content(digest, bytes) {
             tracing::warn!(%digest, error = &error as &dyn std::error::Error, "Refused content.");
-            self.publish(&mut taken);
-            return Ok(());
+            return self.publish(&mut taken);
         }
         // Also where the applier was told already, since another content did not come as it should.
         taken.waits = true;
-        if taken.intake.missing().is_empty() {
-            tracing::debug!("Took last content.");
-            self.publish(&mut taken);
-        }
-        self.journalled(move |journal| journal.write_content(digest, &bytes))
-            .await?;
-        self.tidy(&mut taken.intake).await
+        self.publish_if_complete(&mut taken);
     }
 
     /// Tells the applier of what is here, when an envelope waits for contents that will not come.
@@ -116,53 +189,40 @@ impl Holdings {
         self.publish(&mut *self.taken.lock().await);
     }
 
+    fn publish_if_complete(&self, taken: &mut Taken) {
+        if taken.intake.missing().is_empty() {
+            taken.intake.drop_unwanted();
+            self.publish(taken);
+        }
+    }
+
+    /// Applied while it is journalled: a crash in between costs a repeated delivery, no more.
     fn publish(&self, taken: &mut Taken) {
         if std::mem::take(&mut taken.waits) {
             self.desired.send_replace(taken.intake.desired().map(Arc::new));
-        }
-    }
-
-    /// Once nothing is missing: makes the new contents last, and drops those that nothing names any more.
-    async fn tidy(&self, intake: &mut Intake) -> Result<(), JournalError> {
-        if !intake.missing().is_empty() {
-            return Ok(());
-        }
-        let unwanted = intake.drop_unwanted();
-        self.journalled(move |journal| {
-            journal.remove_contents(&unwanted);
-            journal.sync_contents()
-        })
-        .await
-    }
-
-    async fn journalled(
-        &self,
-        write: impl FnOnce(&Journal) -> Result<(), JournalError> + Send + 'static,
-    ) -> Result<(), JournalError> {
-        let journal = self.journal.clone();
-        match tokio::task::spawn_blocking(move || write(&journal)).await {
-            Ok(written) => written,
-            Err(join) => std::panic::resume_unwind(join.into_panic()),
+            self.kept.send_replace(Arc::new(Kept::of(&taken.intake)));
         }
     }
 }
 
 /// Why a deliver stream ended before its time.
 #[derive(Debug, thiserror::Error)]
-pub enum DeliverError {
-    /// The stream itself.
-    #[error("the stream failed")]
-    Stream(#[source] FramingError),
-    /// What was taken could not be recorded.
-    #[error("the journal failed")]
-    Journal(#[source] JournalError),
-}
+#[error("the stream failed")]
+pub struct DeliverError(#[source] FramingError);
 
 impl DeliverError {
     /// Whether it is the stream's end and nothing else.
     pub(super) fn is_stream(&self) -> bool {
-        matches!(self, Self::Stream(FramingError::Stream(_)))
+        matches!(self.0, FramingError::Stream(_))
     }
+}
+
+/// An envelope whose sender waits to hear that it is journalled.
+#[derive(Clone, Debug)]
+struct Owed {
+    mark: Mark,
+    /// Of those of this stream, counted from one: the same envelope may be said twice, and is answered twice.
+    number: u64,
 }
 
 /// Serves one deliver stream to its end. Contents that did not come before it do not come any more.
@@ -170,57 +230,111 @@ pub async fn serve<S>(holdings: &Holdings, stream: S) -> Result<(), DeliverError
 where
     S: AsyncRead + AsyncWrite,
 {
-    let served = converse(holdings, stream).await;
-    holdings.wait_no_longer().await;
-    served
+    let shared = &*holdings.shared;
+    let (reader, writer) = tokio::io::split(stream);
+    let (replies, outbox) = mpsc::channel(REPLIES_MAX);
+    let (owed, owes) = watch::channel(None);
+    let mut hearing = Box::pin(async {
+        let heard = hear(shared, Box::pin(reader), replies, owed).await;
+        shared.wait_no_longer().await;
+        heard
+    });
+    let mut telling = Box::pin(tell(shared.recorded.subscribe(), owes, outbox, Box::pin(writer)));
+    let served = tokio::select! {
+        biased;
+        heard = &mut hearing => match heard {
+            // What is owed is still said, if whoever asked listens.
+            Ok(()) => timeout(JOURNAL_PATIENCE, telling).await.unwrap_or(Ok(())),
+            Err(error) => Err(error),
+        },
+        told = &mut telling => {
+            shared.wait_no_longer().await;
+            told
+        }
+    };
+    served.map_err(DeliverError)
 }
 
-async fn converse<S>(holdings: &Holdings, stream: S) -> Result<(), DeliverError>
+/// Takes what the hub says.
+async fn hear<R>(
+    shared: &Shared,
+    mut reader: R,
+    replies: mpsc::Sender<DeliverReply>,
+    owed: watch::Sender<Option<Owed>>,
+) -> Result<(), FramingError>
 where
-    S: AsyncRead + AsyncWrite,
+    R: AsyncRead + Unpin,
 {
-    let (mut reader, mut writer) = tokio::io::split(stream);
-    let reader = &mut Box::pin(&mut reader);
-    let writer = &mut Box::pin(&mut writer);
-    while let Some(message) = read_message::<_, Deliver>(reader).await.map_err(DeliverError::Stream)? {
+    let mut number = 0;
+    while let Some(message) = read_message::<_, Deliver>(&mut reader).await? {
         match message {
-            Deliver::Envelope { envelope } => answer(holdings, &envelope, writer).await?,
+            Deliver::Envelope { envelope } => match shared.take(&envelope).await {
+                Err(refusal) => {
+                    let sequence = envelope.sequence;
+                    say(&replies, DeliverReply::Refused { sequence, refusal }).await;
+                }
+                Ok(Accepted::Same | Accepted::New) => {
+                    // Also for an envelope that is held already: its contents may have been lost.
+                    let digests = shared.missing().await;
+                    if !digests.is_empty() {
+                        say(&replies, DeliverReply::Need(ContentRequest { digests })).await;
+                    }
+                    number += 1;
+                    let mark = (envelope.lineage, envelope.sequence);
+                    owed.send_replace(Some(Owed { mark, number }));
+                }
+            },
             Deliver::Content { digest, description } => {
                 let bytes = Box::<str>::from(description).into_string().into_bytes();
-                holdings.content(digest, bytes).await.map_err(DeliverError::Journal)?;
+                shared.content(digest, &bytes).await;
             }
             Deliver::Missing { digest, message } => {
                 tracing::warn!(%digest, message, "Hub could not send a content.");
-                holdings.wait_no_longer().await;
+                shared.wait_no_longer().await;
             }
         }
     }
     Ok(())
 }
-
-async fn answer<W>(holdings: &Holdings, envelope: &Envelope, writer: &mut W) -> Result<(), DeliverError>
-where
-    W: AsyncWrite + Unpin,
-{
-    let sequence = envelope.sequence;
-    match holdings.take(envelope).await {
-        Err(refusal) => return reply(writer, &DeliverReply::Refused { sequence, refusal }).await,
-        Ok(Accepted::Same | Accepted::New) => {}
-    }
-    // Also for an envelope that is held already: its contents may have been lost.
-    let digests = holdings.missing().await;
-    if !digests.is_empty() {
-        reply(writer, &DeliverReply::Need(ContentRequest { digests })).await?;
-    }
-    holdings.record(envelope).await.map_err(DeliverError::Journal)?;
-    reply(writer, &DeliverReply::Taken { sequence }).await
+/// A reply that nobody carries any more is dropped: the stream is gone, and reading says so.
+async fn say(replies: &mpsc::Sender<DeliverReply>, reply: DeliverReply) {
+    drop(replies.send(reply).await);
 }
 
-async fn reply<W>(writer: &mut W, reply: &DeliverReply) -> Result<(), DeliverError>
+/// Tells the hub what there is to say, and that an envelope was taken once it is journalled with its contents.
+async fn tell<W>(
+    mut recorded: watch::Receiver<Option<Mark>>,
+    mut owes: watch::Receiver<Option<Owed>>,
+    mut outbox: mpsc::Receiver<DeliverReply>,
+    mut writer: W,
+) -> Result<(), FramingError>
 where
     W: AsyncWrite + Unpin,
 {
-    write_message(writer, reply).await.map_err(DeliverError::Stream)
+    let (mut told, mut listens) = (0, true);
+    loop {
+        let owed = owes.borrow_and_update().clone().filter(|owed| owed.number > told);
+        match owed {
+            Some(Owed { mark, number })
+                if outbox.is_empty() && recorded.borrow_and_update().as_ref() == Some(&mark) =>
+            {
+                told = number;
+                write_message(&mut writer, &DeliverReply::Taken { sequence: mark.1 }).await?;
+                continue;
+            }
+            None if !listens && outbox.is_empty() => return Ok(()),
+            _ => {}
+        }
+        tokio::select! {
+            biased;
+            reply = outbox.recv(), if listens => match reply {
+                Some(reply) => write_message(&mut writer, &reply).await?,
+                None => listens = false,
+            },
+            changed = recorded.changed() => if changed.is_err() { return Ok(()) },
+            changed = owes.changed(), if listens => if changed.is_err() { listens = false },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,30 +3,38 @@
 //! ```text
 //! <folder>/held.json               the newest believed envelope
 //! <folder>/contents/<digest>.json  each content it names
+//! <folder>/absence.json            for how long no hub was heard of
 //! <folder>/holder                  this journal's identity in the cluster's lease
 //! <folder>/lock                    locked while an agent uses the journal
 //! ```
 //!
-//! A content is written before the envelope that needs nothing else counts as complete, every file is
-//! written beside its place and moved there, and what does not read back is an error, never an empty journal.
+//! Contents are written before the envelope that names them, every file is written beside its place and moved there, and
+//! what does not read back is an error, never an empty journal.
 
 mod files;
 
 use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::BoxFuture;
+use render::describe::Description;
 use render::{ClusterName, Digest};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use files::Files;
 
 use self::files::LocalFiles;
+use super::secrets::SecretError;
+use super::store::{Absence, Kept, Store};
 use crate::wire::{Held, Intake};
 
 const HELD_FILE: &str = "held.json";
 const CONTENTS_FOLDER: &str = "contents";
+const ABSENCE_FILE: &str = "absence.json";
 const HOLDER_FILE: &str = "holder";
 const LOCK_FILE: &str = "lock";
 
@@ -36,8 +44,19 @@ pub struct Journal {
     files: Arc<dyn Files>,
     folder: PathBuf,
     holder: String,
+    stands: Arc<Mutex<Stands>>,
     /// Locked as long as it is open.
     _lock: Arc<dyn Any + Send + Sync>,
+}
+
+/// What is known to stand in it, so that it is not written again.
+#[derive(Debug, Default)]
+struct Stands {
+    held: Option<Held>,
+    contents: BTreeSet<Digest>,
+    /// Whether the newest contents may not last over a loss of power.
+    unsynced: bool,
+    absence: Option<Absence>,
 }
 
 /// A journal that could not be read or written.
@@ -61,6 +80,9 @@ pub enum JournalError {
         #[source]
         source: std::io::Error,
     },
+    /// One in Secrets of the cluster.
+    #[error(transparent)]
+    Secrets(#[from] SecretError),
     /// Another agent uses it.
     #[error(
         "the journal {path} is in use by another agent; hint: end that one, or give this one a folder of its own with --journal"
@@ -80,7 +102,48 @@ pub enum JournalError {
     },
 }
 
+impl JournalError {
+    /// Whether another process wrote it meanwhile.
+    pub(super) fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Secrets(SecretError::Overtaken { .. }))
+    }
+
+    /// Whether the same may go well later, without anybody's doing.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, Self::Secrets(error) if error.may_pass())
+    }
+}
+
+impl Store for Journal {
+    fn read(&self) -> BoxFuture<'_, Result<Kept, JournalError>> {
+        Box::pin(blocking(self.clone(), Self::read_all))
+    }
+
+    fn write(&self, kept: Kept) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(blocking(self.clone(), move |journal| journal.write_all(&kept)))
+    }
+}
+
+/// Disks block, and this is the one place of the agent's where that is waited for.
+async fn blocking<T: Send + 'static>(
+    journal: Journal,
+    work: impl FnOnce(&Journal) -> Result<T, JournalError> + Send + 'static,
+) -> Result<T, JournalError> {
+    match tokio::task::spawn_blocking(move || work(&journal)).await {
+        Ok(done) => done,
+        Err(join) => std::panic::resume_unwind(join.into_panic()),
+    }
+}
+
 impl Journal {
+    /// As [`Self::open`], from among tasks that must not be kept waiting.
+    pub(super) async fn begin(folder: PathBuf, name: String) -> Result<Self, JournalError> {
+        match tokio::task::spawn_blocking(move || Self::open(folder, &name)).await {
+            Ok(opened) => opened,
+            Err(join) => std::panic::resume_unwind(join.into_panic()),
+        }
+    }
+
     /// Opens a journal, making its folder when there is none, and locks it. `name` becomes the identity of a
     /// new one.
     pub fn open(folder: impl Into<PathBuf>, name: &str) -> Result<Self, JournalError> {
@@ -104,6 +167,7 @@ impl Journal {
             files,
             folder,
             holder: name.to_owned(),
+            stands: Arc::default(),
             _lock: lock,
         };
         let path = journal.folder.join(HOLDER_FILE);
@@ -140,23 +204,78 @@ impl Journal {
     /// What was taken before. A content that is damaged counts as missing, since the hub can send it
     /// again; a damaged list is an error.
     pub fn read(&self, cluster: ClusterName) -> Result<Intake, JournalError> {
+        Ok(self.read_all()?.intake(cluster))
+    }
+
+    fn read_all(&self) -> Result<Kept, JournalError> {
         let held: Option<Held> = self.read_json(&self.folder.join(HELD_FILE))?;
-        let mut intake = Intake::new(cluster, held);
-        for digest in intake.missing() {
+        let absence = self.read_json(&self.folder.join(ABSENCE_FILE))?;
+        let mut contents = BTreeMap::new();
+        for digest in held.iter().flat_map(Held::digests) {
             let path = self.content_path(digest);
             let Some(bytes) = self.read_file(&path)? else { continue };
-            if let Err(error) = intake.content(digest, &bytes) {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(path = %path.display(), error, "Found a damaged content and left it out.");
+            match Description::from_json(&bytes, digest) {
+                Ok(content) => drop(contents.insert(digest, Arc::new(content))),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(path = %path.display(), error, "Found a damaged content and left it out.");
+                }
             }
         }
-        Ok(intake)
+        *self.stands() = Stands {
+            held: held.clone(),
+            contents: contents.keys().copied().collect(),
+            unsynced: false,
+            absence,
+        };
+        Ok(Kept {
+            held,
+            contents,
+            absence,
+        })
+    }
+
+    /// Writes what does not stand yet, and removes what nothing names any more.
+    fn write_all(&self, kept: &Kept) -> Result<(), JournalError> {
+        let mut stands = self.stands();
+        for (digest, content) in &kept.contents {
+            if !stands.contents.contains(digest) {
+                self.write_content(*digest, &content.to_json())?;
+                stands.contents.insert(*digest);
+                stands.unsynced = true;
+            }
+        }
+        if stands.unsynced {
+            self.sync_contents()?;
+            stands.unsynced = false;
+        }
+        if let Some(held) = kept.held.as_ref().filter(|held| stands.held.as_ref() != Some(held)) {
+            self.write_held(held)?;
+            stands.held = Some(held.clone());
+        }
+        if let Some(absence) = kept.absence.filter(|absence| stands.absence != Some(*absence)) {
+            self.write_json(ABSENCE_FILE, &absence)?;
+            stands.absence = Some(absence);
+        }
+        let old = stands.contents.iter().copied();
+        let old: Vec<_> = old.filter(|digest| !kept.contents.contains_key(digest)).collect();
+        self.remove_contents(&old);
+        stands.contents.retain(|digest| kept.contents.contains_key(digest));
+        Ok(())
+    }
+
+    fn stands(&self) -> MutexGuard<'_, Stands> {
+        self.stands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a believed envelope.
     pub fn write_held(&self, held: &Held) -> Result<(), JournalError> {
-        let path = self.folder.join(HELD_FILE);
-        let bytes = serde_json::to_vec(held).map_err(|source| JournalError::Damaged {
+        self.write_json(HELD_FILE, held)
+    }
+
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), JournalError> {
+        let path = self.folder.join(name);
+        let bytes = serde_json::to_vec(value).map_err(|source| JournalError::Damaged {
             path: path.clone(),
             source,
         })?;

@@ -8,12 +8,19 @@
 mod deliver;
 pub mod join;
 mod journal;
+mod place;
 mod presence;
+mod record;
 mod reports;
 mod run;
+mod secrets;
 mod session;
+mod store;
 mod target;
 
 pub use deliver::{DeliverError, Holdings, serve};
 pub use journal::{Files, Journal, JournalError};
+pub use place::JournalPlace;
 pub use run::{AgentError, AgentOptions, run};
+pub use secrets::{SecretError, SecretJournal};
+pub use store::{Absence, Kept, Store};

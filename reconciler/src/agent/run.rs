@@ -7,14 +7,19 @@ use http::Uri;
 use render::ClusterName;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use tunnel::{PublicKey, SecretKey};
 
 use super::deliver::Holdings;
 use super::journal::{Journal, JournalError};
+use super::place::JournalPlace;
 use super::presence::Keeper;
+use super::secrets::SecretJournal;
 use super::session::Dialer;
-use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport, HelmOptions};
+use super::store::{Kept, Store};
+use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
+use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
 use crate::telemetry::process_name;
 
 /// How an agent runs.
@@ -27,8 +32,10 @@ pub struct AgentOptions {
     pub hub_keys: Vec<PublicKey>,
     /// The cluster's own key.
     pub key: Arc<SecretKey>,
-    /// Folder of the journal.
-    pub journal: PathBuf,
+    /// Where the journal is.
+    pub journal: JournalPlace,
+    /// The name of the pod that it runs in, where it has one: its identity in the cluster's Lease.
+    pub pod: Option<String>,
     /// A file of age identities, beside those in the cluster.
     pub age_key_file: Option<PathBuf>,
     /// The helm program.
@@ -56,31 +63,45 @@ pub enum AgentError {
 
 /// Runs an agent until shutdown.
 pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(), AgentError> {
-    let (cluster, folder) = (options.cluster.clone(), options.journal.clone());
-    let read = tokio::task::spawn_blocking(move || {
-        let journal = Journal::open(folder, &process_name())?;
-        let intake = journal.read(cluster)?;
-        Ok((journal, intake))
-    });
-    let (journal, intake) = match read.await {
-        Ok(read) => read.map_err(AgentError::Journal)?,
-        Err(join) => std::panic::resume_unwind(join.into_panic()),
-    };
-    let helm = HelmOptions {
+    let name = options.pod.unwrap_or_else(process_name);
+    let (cluster, tenure) = (options.cluster.clone(), Tenure::default());
+    let mut helm = HelmOptions {
         program: options.helm,
-        folder: Some(options.journal.join("helm")),
+        folder: None,
     };
-    let keeper = Keeper::new();
+    let (store, holder): (Arc<dyn Store>, _) = match options.journal {
+        JournalPlace::Folder(folder) => {
+            helm.folder = Some(folder.join("helm"));
+            let journal = Journal::begin(folder, name).await.map_err(AgentError::Journal)?;
+            let holder = journal.holder().to_owned();
+            (Arc::new(journal), holder)
+        }
+        JournalPlace::Secrets { namespace, prefix } => {
+            let client = options.client.clone();
+            let journal = SecretJournal::new(client, &namespace, &prefix, cluster, tenure.clone());
+            (Arc::new(journal), name)
+        }
+    };
+    let Some(kept) = read(&*store, &shutdown).await? else {
+        return Ok(());
+    };
+    let keeper = Arc::new(Keeper::new(kept.absence));
     let applier = ApplierOptions {
         helm,
         age_key_file: options.age_key_file,
         earlier_managers: options.earlier_managers,
         away: Some(keeper.away()),
-        ..ApplierOptions::new(options.cluster.clone(), journal.holder().to_owned())
+        tenure,
+        ..ApplierOptions::new(options.cluster.clone(), holder)
     };
-    let held = intake.held().map(|held| held.sequence);
+    let held = kept.held.as_ref().map(|held| held.sequence);
     tracing::info!(cluster = %options.cluster, sequence = held, "Read journal.");
-    let holdings = Arc::new(Holdings::new(intake, journal, options.hub_keys.clone()));
+    let (cluster, hub_keys) = (options.cluster.clone(), options.hub_keys.clone());
+    let holdings = Arc::new(Holdings::new(cluster, kept, store, hub_keys, keeper.notes()));
+    let applier = ApplierOptions {
+        prepare: Some(Arc::clone(&holdings) as Arc<dyn Prepare>),
+        ..applier
+    };
     let (applied, report) = watch::channel(ApplyReport::default());
     let dialer = Arc::new(Dialer {
         cluster: options.cluster,
@@ -91,7 +112,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         api_server_allowed: options.api_server_allowed,
         holdings: Arc::clone(&holdings),
         applied: report,
-        keeper,
+        keeper: Arc::clone(&keeper),
     });
     let desired = holdings.desired();
     let dial = dialer.run(shutdown.clone()).instrument(tracing::info_span!("tunnel"));
@@ -99,8 +120,30 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     let apply = apply.instrument(tracing::info_span!("apply"));
     // The applier ends by itself at shutdown, after it gave its lease back; the tunnel is of no use without
     // it, and ends with it.
-    let dialling = tokio::spawn(dial);
-    let ended = apply.await;
-    dialling.abort();
-    ended.map_err(AgentError::Apply)
+    let _dialling = AbortOnDropHandle::new(tokio::spawn(dial));
+    let look = async move { keeper.look().await };
+    let look = look.instrument(tracing::info_span!("presence"));
+    let _looking = AbortOnDropHandle::new(tokio::spawn(look));
+    apply.await.map_err(AgentError::Apply)
+}
+
+/// Reads the journal, again and again while the API server does not give it; `None` at shutdown. What cannot be read is
+/// never taken for nothing.
+async fn read(store: &dyn Store, shutdown: &CancellationToken) -> Result<Option<Kept>, AgentError> {
+    let mut backoff = Backoff::new(JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX);
+    loop {
+        match store.read().await {
+            Ok(kept) => return Ok(Some(kept)),
+            Err(error) if error.may_pass() => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "Could not read the journal.");
+            }
+            Err(error) => return Err(AgentError::Journal(error)),
+        }
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return Ok(None),
+            () = tokio::time::sleep(backoff.wait()) => {}
+        }
+    }
 }

@@ -30,7 +30,7 @@ pub(super) struct Dialer {
     pub(super) api_server_allowed: bool,
     pub(super) holdings: Arc<Holdings>,
     pub(super) applied: watch::Receiver<ApplyReport>,
-    pub(super) keeper: Keeper,
+    pub(super) keeper: Arc<Keeper>,
 }
 
 impl Dialer {

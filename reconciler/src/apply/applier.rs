@@ -18,6 +18,7 @@ use super::lease::{self, LeaseState};
 use super::pass::PassEnd;
 use super::session::{Heard, Interrupt, Session, SessionError};
 use super::status::ApplyReport;
+use super::tenure::{Prepare, Tenure};
 use super::{Desired, NAMESPACE};
 use crate::limits::{
     APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, REPORT_PAUSE, RESYNC, RESYNC_UNWATCHED, WATCH_EVENTS_MAX,
@@ -48,6 +49,10 @@ pub struct ApplierOptions {
     pub earlier_managers: Vec<String>,
     /// Since when no hub is heard of, in seconds since 1970; `None` where it is the hub itself that applies.
     pub away: Option<watch::Receiver<Option<i64>>>,
+    /// Told of the lease, for whoever else writes only while it is held.
+    pub tenure: Tenure,
+    /// What is read anew whenever the lease was taken, before anything is applied.
+    pub prepare: Option<Arc<dyn Prepare>>,
 }
 
 /// The applier as a whole ended without being told to.
@@ -70,6 +75,8 @@ impl ApplierOptions {
             helm: HelmOptions::default(),
             earlier_managers: Vec::new(),
             away: None,
+            tenure: Tenure::default(),
+            prepare: None,
         }
     }
 }
@@ -83,7 +90,8 @@ pub async fn run(
     report: watch::Sender<ApplyReport>,
     shutdown: CancellationToken,
 ) -> Result<(), ApplyError> {
-    let (lease_sender, lease) = watch::channel(LeaseState::Asking);
+    let lease_sender = options.tenure.0.clone();
+    let lease = lease_sender.subscribe();
     let stop = CancellationToken::new();
     let _stopped_when_dropped = stop.clone().drop_guard();
     let keeping = lease::keep(client.clone(), options.clone(), lease_sender, stop.clone());
@@ -212,6 +220,9 @@ impl Applier {
 
     /// Learns what is known of the cluster.
     async fn begin(&mut self) -> Result<(), SessionError> {
+        if let Some(prepare) = &self.options.prepare {
+            prepare.prepare().await.map_err(SessionError::Prepare)?;
+        }
         self.session = Some(Session::begin(self.client.clone(), &self.options).await?);
         self.pass_due = Some(Instant::now());
         self.resync_due = Instant::now() + self.options.resync;
@@ -303,7 +314,7 @@ impl Applier {
         warn!(error, "Failed to apply.");
         let asked = match cause {
             SessionError::Server(error) => error.retry_after(),
-            SessionError::Inventory(_) => Duration::ZERO,
+            SessionError::Inventory(_) | SessionError::Prepare(_) => Duration::ZERO,
         };
         self.retry_at = Some(Instant::now() + self.backoff.wait().max(asked));
         self.pass_due = Some(Instant::now());

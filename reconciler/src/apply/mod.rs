@@ -41,6 +41,7 @@ mod session;
 pub mod sops;
 mod status;
 mod suspend;
+mod tenure;
 mod unit;
 mod verify;
 mod watch;
@@ -54,9 +55,7 @@ use render::{ObjectKey, UnitKey};
 
 use crate::wire::Held;
 
-#[cfg(feature = "hub")]
 pub(crate) use backoff::Backoff;
-#[cfg(feature = "hub")]
 pub(crate) use request::{RequestError, bounded};
 
 pub use applier::{ApplierOptions, ApplyError, run};
@@ -67,6 +66,7 @@ pub use helm::HelmOptions;
 #[cfg(feature = "hub")]
 pub(crate) use helm::{NoHelm, preview};
 pub use status::ApplyReport;
+pub use tenure::{Prepare, Tenure};
 
 /// The field manager of everything that is applied, and what proves that an object is ours. Under another
 /// name every object would conflict with itself, nothing could be removed any more, and fields taken out

@@ -38,6 +38,9 @@ pub(super) enum SessionError {
     /// The inventory cannot be relied on; without it nothing new is applied.
     #[error("the inventory does not work")]
     Inventory(#[source] InventoryError),
+    /// What should be applied cannot be relied on.
+    #[error("{0}")]
+    Prepare(String),
 }
 
 /// What makes a pass stop early: something newer, or no right to write.

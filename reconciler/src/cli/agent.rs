@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tunnel::PublicKey;
 
 use super::{exit, keys, output};
-use crate::agent::{self, AgentOptions, join};
+use crate::agent::{self, AgentOptions, JournalPlace, join};
 use crate::apply::ApiServer;
 
 /// Keep one cluster as the hub says, and go on while the hub is away.
@@ -32,10 +32,14 @@ pub(super) struct Agent {
     /// The cluster's key, as `flotilla agent join` made it; without it, flotilla-CLUSTER.key.
     #[arg(long, env = "FLOTILLA_KEY_FILE")]
     key: Option<PathBuf>,
-    /// Folder of what was taken, so that an agent that restarts without its hub goes on with it; without it,
-    /// flotilla-CLUSTER.journal.
+    /// Where what was taken is kept, so that an agent that restarts without its hub goes on with it: a folder, or
+    /// secret:NAMESPACE/NAME for Secrets of the cluster. Without it, secret:flotilla-system/flotilla-journal for a pod
+    /// inside the cluster, and the folder flotilla-CLUSTER.journal elsewhere.
     #[arg(long, env = "FLOTILLA_JOURNAL")]
-    journal: Option<PathBuf>,
+    journal: Option<JournalPlace>,
+    /// The name of the pod that it runs in, for the cluster's Lease: a container that was killed goes on at once.
+    #[arg(long, env = "FLOTILLA_POD")]
+    pod: Option<String>,
     /// A file of age keys (`age-keygen` writes one) that SOPS documents are decrypted with, beside those in the Secret
     /// flotilla-system/sops-age of the cluster.
     #[arg(long, env = "FLOTILLA_AGE_KEY_FILE")]
@@ -171,9 +175,11 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         hub,
         hub_keys: arguments.hub_keys,
         key: keys::read(&key_path(arguments.key, &cluster))?,
-        journal: arguments
-            .journal
-            .unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.journal"))),
+        journal: arguments.journal.unwrap_or_else(|| match arguments.kubeconfig {
+            Some(_) => PathBuf::from(format!("flotilla-{cluster}.journal")).into(),
+            None => JournalPlace::in_cluster(),
+        }),
+        pod: arguments.pod.filter(|pod| !pod.is_empty()),
         age_key_file: arguments.age_key_file,
         helm: arguments.helm,
         client: api_server.client,

@@ -113,6 +113,13 @@ pub struct Held {
     pub orphaned: BTreeMap<UnitKey, i64>,
 }
 
+impl Held {
+    /// The contents that it names; one may be named twice.
+    pub fn digests(&self) -> impl Iterator<Item = Digest> {
+        self.units.values().map(|unit| unit.digest)
+    }
+}
+
 fn is_false(value: &bool) -> bool {
     !*value
 }

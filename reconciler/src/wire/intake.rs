@@ -68,6 +68,11 @@ impl Intake {
         self.contents.insert(content.digest, content);
     }
 
+    /// The contents that are here.
+    pub fn contents(&self) -> &BTreeMap<Digest, Arc<Description>> {
+        &self.contents
+    }
+
     /// Drops contents that no unit of the held list names, once nothing is missing; returns their digests.
     /// Until then the older contents stay, so that a unit whose new content never arrives can be told from
     /// one that has none.

@@ -4,6 +4,7 @@ use render::describe::{Content, DescribedObject, Description, key_of};
 use render::{ClusterName, Revision};
 use serde_json::json;
 
+use super::super::journal::Journal;
 use super::*;
 use crate::wire::{EnvelopeUnit, list_digest};
 
@@ -65,8 +66,13 @@ async fn opened(folder: &std::path::Path) -> Journal {
 
 async fn holdings(folder: &std::path::Path) -> Holdings {
     let journal = opened(folder).await;
-    let intake = journal.read(cluster()).expect("the journal is readable");
-    Holdings::new(intake, journal, Vec::new())
+    let kept = Store::read(&journal).await.expect("the journal is readable");
+    holding(kept, Arc::new(journal))
+}
+
+fn holding(kept: Kept, store: Arc<dyn Store>) -> Holdings {
+    let (_, notes) = watch::channel(None);
+    Holdings::new(cluster(), kept, store, Vec::new(), notes)
 }
 
 /// Sends messages to an agent and says what it answered.

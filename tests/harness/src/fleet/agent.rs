@@ -75,7 +75,8 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf) -> Agen
         hub: format!("wss://{}", hub.address),
         hub_keys: vec![hub.key],
         key: cluster.key(),
-        journal,
+        journal: journal.into(),
+        pod: None,
         // A simulated cluster serves no releases: a HelmChart says that there is no program.
         helm: "helm".into(),
         client: cluster.client(),

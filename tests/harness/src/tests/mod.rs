@@ -5,5 +5,7 @@ mod applier;
 mod basics;
 mod crash;
 mod faults;
+mod journal;
 mod leaving;
+mod offline;
 mod scale;

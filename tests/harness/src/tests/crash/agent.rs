@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reconciler::agent::{Files, Holdings, Journal, serve};
-use reconciler::apply::{self, ApplierOptions, ApplyReport};
+use reconciler::agent::{Absence, Files, Holdings, Journal, SecretJournal, Store, serve};
+use reconciler::apply::{self, ApplierOptions, ApplyReport, Prepare, Tenure};
 use reconciler::wire::{Deliver, DeliverReply, read_message, write_message};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -18,8 +18,33 @@ use super::witness::{Ledger, Witness};
 use crate::ApiServer;
 use crate::tests::applier::{RESYNC, cluster, delivery};
 
+/// The name of a journal in the cluster.
+pub(super) const JOURNAL: &str = "flotilla-journal";
+
 /// Bytes on their way between hub and agent.
 const STREAM_BYTES: usize = 1 << 16;
+
+/// Where agents of one story keep their journal.
+pub(super) enum Place {
+    Disk(Disk),
+    Cluster,
+}
+
+/// The journal on a disk; `None` when the process ended while it opened it.
+fn journal(files: Arc<dyn Files>, name: &str, switch: &Switch) -> Option<Journal> {
+    match Journal::open_on(files, "/var/agent", name) {
+        Ok(journal) => Some(journal),
+        Err(error) if switch.is_dead() => {
+            drop(error);
+            None
+        }
+        Err(error) => panic!("a journal opens after whatever happened: {error:?}"),
+    }
+}
+
+fn secrets(client: kube::Client, tenure: Tenure) -> SecretJournal {
+    SecretJournal::new(client, "flotilla-system", JOURNAL, cluster(), tenure)
+}
 
 /// A running agent.
 pub(super) struct Agent {
@@ -32,37 +57,53 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Starts one; `None` when its process ended while it opened its journal. `name` is the process's.
-    pub(super) fn start(
+    pub(super) async fn start(
         name: &str,
         server: &ApiServer,
-        disk: &Disk,
+        place: &Place,
         switch: Arc<Switch>,
         ledger: &Arc<Mutex<Ledger>>,
     ) -> Option<Self> {
-        let files: Arc<dyn Files> = disk.mount(&switch);
-        let journal = match Journal::open_on(files, "/var/agent", name) {
-            Ok(journal) => journal,
-            Err(error) if switch.is_dead() => {
-                drop(error);
-                return None;
+        let client = Witness::client(server, &switch, ledger);
+        let tenure = Tenure::default();
+        let (store, holder): (Arc<dyn Store>, _) = match place {
+            Place::Disk(disk) => {
+                let journal = journal(disk.mount(&switch), name, &switch)?;
+                let holder = journal.holder().to_owned();
+                (Arc::new(journal), holder)
             }
-            Err(error) => panic!("a journal opens after whatever happened: {error:?}"),
+            // Whoever follows is another pod.
+            Place::Cluster => (Arc::new(secrets(client.clone(), tenure.clone())), name.to_owned()),
         };
-        let intake = journal
-            .read(cluster())
+        let kept = store
+            .read()
+            .await
             .expect("a journal reads back after whatever happened");
-        let held = intake.held().map_or(0, |held| held.sequence);
+        let held = kept.held.as_ref().map_or(0, |held| held.sequence);
         let taken = ledger.lock().unwrap_or_else(PoisonError::into_inner).taken as u64;
         assert!(
             held >= taken,
             "the journal holds {held}, and {taken} was said to be taken"
         );
-        let client = Witness::client(server, &switch, ledger);
+        if let Some(envelope) = &kept.held {
+            let missing: Vec<_> = envelope
+                .digests()
+                .filter(|digest| !kept.contents.contains_key(digest))
+                .collect();
+            assert!(
+                missing.is_empty(),
+                "envelope {held} stands without its contents {missing:?}"
+            );
+        }
+        let noted = Absence { since: 1, lasted: 0 };
+        let (_, notes) = watch::channel(Some(noted));
+        let holdings = Arc::new(Holdings::new(cluster(), kept, store, Vec::new(), notes));
         let options = ApplierOptions {
             resync: RESYNC,
-            ..ApplierOptions::new(cluster(), journal.holder().to_owned())
+            tenure,
+            prepare: Some(Arc::clone(&holdings) as Arc<dyn Prepare>),
+            ..ApplierOptions::new(cluster(), holder)
         };
-        let holdings = Arc::new(Holdings::new(intake, journal, Vec::new()));
         let stop = CancellationToken::new();
         let (report, _) = watch::channel(ApplyReport::default());
         let running = apply::run(client, options, holdings.desired(), report, stop.clone());

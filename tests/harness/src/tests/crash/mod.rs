@@ -14,13 +14,15 @@ mod switch;
 mod witness;
 mod world;
 
+use self::agent::Place;
 use self::dice::Dice;
+use self::disk::Disk;
 use self::story::story;
 use self::switch::Side;
 use self::world::{Crash, World};
 
 /// Runs a story to its end, in time that passes by itself.
-fn run(seed: u64, test: impl AsyncFnOnce(&mut World, &mut Dice)) {
+fn run(seed: u64, place: Place, test: impl AsyncFnOnce(&mut World, &mut Dice)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -30,7 +32,7 @@ fn run(seed: u64, test: impl AsyncFnOnce(&mut World, &mut Dice)) {
         runtime.block_on(async {
             let mut dice = Dice::new(seed);
             let says = story(&mut dice);
-            let mut world = World::new(says).await;
+            let mut world = World::new(says, place).await;
             test(&mut world, &mut dice).await;
             world.check();
         });
@@ -39,8 +41,8 @@ fn run(seed: u64, test: impl AsyncFnOnce(&mut World, &mut Dice)) {
 }
 
 /// Ends up to three processes at random writes.
-fn check_seed(seed: u64) {
-    run(seed, async |world, dice| {
+fn check_seed(seed: u64, place: Place) {
+    run(seed, place, async |world, dice| {
         for _ in 0..1 + dice.below(3) {
             let crash = Crash {
                 at: 1 + dice.below(70) as u64,
@@ -57,22 +59,45 @@ fn check_seed(seed: u64) {
 fn crashes_at_any_write_lose_nothing_that_should_stay_and_leave_nothing_that_should_go() {
     let seed = std::env::var("FLOTILLA_SEED").ok().and_then(|seed| seed.parse().ok());
     if let Some(seed) = seed {
-        return check_seed(seed);
+        return check_seed(seed, Place::Disk(Disk::default()));
     }
-    let long = std::env::var_os("FLOTILLA_LONG").is_some_and(|set| set != "0");
-    (0..if long { 1_000 } else { 200 }).for_each(check_seed);
+    let count = if is_long() { 1_000 } else { 200 };
+    (0..count).for_each(|seed| check_seed(seed, Place::Disk(Disk::default())));
+}
+
+#[test]
+fn crashes_lose_nothing_either_where_the_journal_is_in_the_cluster() {
+    let seed = std::env::var("FLOTILLA_SEED").ok().and_then(|seed| seed.parse().ok());
+    if let Some(seed) = seed {
+        return check_seed(seed, Place::Cluster);
+    }
+    let count = if is_long() { 1_000 } else { 100 };
+    (0..count).for_each(|seed| check_seed(seed, Place::Cluster));
+}
+
+fn is_long() -> bool {
+    std::env::var_os("FLOTILLA_LONG").is_some_and(|set| set != "0")
 }
 
 #[test]
 fn every_write_of_a_run_may_be_the_last_one() {
+    every_write(|| Place::Disk(Disk::default()));
+}
+
+#[test]
+fn every_write_of_a_journal_in_the_cluster_may_be_the_last_one() {
+    every_write(|| Place::Cluster);
+}
+
+fn every_write(place: impl Fn() -> Place) {
     let seed = 7;
     let mut writes = 0;
-    run(seed, async |world, dice| writes = world.finish(dice).await);
-    assert!(writes > 50, "a whole run writes {writes} times");
+    run(seed, place(), async |world, dice| writes = world.finish(dice).await);
+    assert!(writes > 40, "a whole run writes {writes} times");
     for at in 1..=writes {
         for side in [Side::Before, Side::After] {
             let power = (side == Side::Before) == at.is_multiple_of(2);
-            run(seed, async |world, dice| {
+            run(seed, place(), async |world, dice| {
                 world.crash(Crash { at, side, power }, dice).await;
                 world.finish(dice).await;
             });

@@ -7,10 +7,9 @@ use std::time::Duration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::agent::Agent;
+use super::agent::{Agent, JOURNAL, Place};
 use super::dice::Dice;
-use super::disk::Disk;
-use super::story::{HOME, Say, THINGS, Thing};
+use super::story::{HOME, Say, THINGS, Thing, units};
 use super::switch::{Side, Switch};
 use super::witness::Ledger;
 use crate::tests::applier::{api, stored};
@@ -32,7 +31,7 @@ pub(super) struct Crash {
 /// The world of one story.
 pub(super) struct World {
     server: ApiServer,
-    disk: Disk,
+    place: Place,
     ledger: Arc<Mutex<Ledger>>,
     /// Objects of somebody else: (kind, shelf, namespace, name) → UID.
     theirs: BTreeMap<(Thing, String), Value>,
@@ -42,14 +41,14 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) async fn new(says: Vec<Say>) -> Self {
+    pub(super) async fn new(says: Vec<Say>, place: Place) -> Self {
         let ledger = Ledger {
             says,
             ..Ledger::default()
         };
         let mut world = Self {
             server: ApiServer::default(),
-            disk: Disk::default(),
+            place,
             ledger: Arc::new(Mutex::new(ledger)),
             theirs: BTreeMap::new(),
             processes: 0,
@@ -80,8 +79,10 @@ impl World {
             self.told.push(format!("ended after {} writes", switch.count()));
             agent.end().await;
         }
-        if crash.power {
-            self.disk.cut_power(dice);
+        if let Place::Disk(disk) = &self.place
+            && crash.power
+        {
+            disk.cut_power(dice);
         }
         if dice.happens(50) {
             self.revert();
@@ -122,7 +123,7 @@ impl World {
     async fn start(&mut self, switch: &Arc<Switch>, dice: &mut Dice) -> Option<Agent> {
         self.processes += 1;
         let name = format!("process-{}", self.processes);
-        let agent = Agent::start(&name, &self.server, &self.disk, Arc::clone(switch), &self.ledger)?;
+        let agent = Agent::start(&name, &self.server, &self.place, Arc::clone(switch), &self.ledger).await?;
         self.told.push(format!("{name} holds {}", agent.held()));
         if dice.happens(40) {
             self.make_again(agent.held(), dice).await;
@@ -141,7 +142,8 @@ impl World {
         // The hub says what is newest by now; what came in between is never said.
         let mut number = if dice.happens(50) { sent + dice.below(3) } else { sent }.min(count);
         // Where a whole site was without power, the API server may be back later than the hub's newest word.
-        if dice.happens(50) {
+        // A journal there cannot be written then, and nothing is said to be taken.
+        if dice.happens(50) && matches!(self.place, Place::Disk(_)) {
             self.server.faults().set(Fault::Unreachable, Requests::default());
         }
         loop {
@@ -227,6 +229,7 @@ impl World {
         loop {
             let mut differences = self.differences();
             differences.extend(self.inventory_differences());
+            differences.extend(self.journal_differences());
             if differences.is_empty() {
                 return;
             }
@@ -289,6 +292,20 @@ impl World {
         self.assert_nothing_wrong();
         let differences = self.differences();
         assert!(differences.is_empty(), "{differences:#?}\n{:#?}", self.told);
+    }
+
+    /// What an ended process left behind does not stay: there is a head, an index, and one part for each unit.
+    fn journal_differences(&self) -> Option<String> {
+        let state = self.server.state();
+        let secrets = state.list("secrets.", "flotilla-system");
+        let parts = secrets.filter(|(key, _)| key.name.starts_with(JOURNAL)).count();
+        let last = self.ledger().says.last().map(units).unwrap_or_default();
+        let contents: BTreeSet<_> = last.values().map(|objects| json!(objects).to_string()).collect();
+        let expected = match self.place {
+            Place::Disk(_) => 0,
+            Place::Cluster => 2 + contents.len(),
+        };
+        (parts != expected).then(|| format!("the journal has {parts} Secrets and not {expected}"))
     }
 
     fn assert_nothing_wrong(&self) {
