@@ -1,6 +1,6 @@
 //! Releases that fail: whom they block, how often they are tried, and what is undone.
 
-use flotilla_tests::{eventually, wait};
+use flotilla_tests::{ControlPlane, eventually, wait};
 use reconciler::wire::ObjectState;
 use serde_json::json;
 
@@ -51,18 +51,11 @@ fn a_refused_upgrade_is_rolled_back_where_that_is_asked_for() {
     applier.deliver(&[("shop/web", vec![chart(json!({}))])]);
     applier.until_well("shop/web");
     applier.deliver(&[("shop/web", vec![chart(json!({"bad": true, "colour": "red"}))])]);
-    let told = applier.until_told("web", ObjectState::Failed, "try 2 of 3 follows");
+    let told = applier.until_told("web", ObjectState::Failed, "of 3 follows");
     assert!(told.message.contains("Not_A_Name"), "{told:?}");
-    let undone = ["superseded", "failed", "deployed"].map(str::to_owned);
-    assert_eq!(
-        history(&cluster, "web")
-            .into_iter()
-            .map(|(_, status)| status)
-            .collect::<Vec<_>>(),
-        undone
-    );
-    let settings = cluster.get("shop", "configmap/web-settings").unwrap();
-    assert_eq!(settings["data"]["colour"], "blue", "it runs as before");
+    until_undone(&cluster, "failed", "it runs as before", || {
+        cluster.get("shop", "configmap/web-settings").unwrap()["data"]["colour"] == "blue"
+    });
     applier.deliver(&[("shop/web", vec![chart(json!({"colour": "green"}))])]);
     applier.until_well("shop/web");
     let settings = cluster.get("shop", "configmap/web-settings").unwrap();
@@ -83,16 +76,30 @@ fn an_upgrade_whose_objects_stay_unhealthy_is_rolled_back() {
     applier.deliver(&[("shop/web", vec![chart(1)])]);
     let told = applier.until_told("web", ObjectState::Failed, "did not become healthy");
     assert!(told.message.contains("Deployment"), "{told:?}");
-    let undone = ["superseded", "superseded", "deployed"].map(str::to_owned);
-    assert_eq!(
-        history(&cluster, "web")
-            .into_iter()
-            .map(|(_, status)| status)
-            .collect::<Vec<_>>(),
-        undone
-    );
-    assert_eq!(cluster.get("shop", "deployment/web").unwrap()["spec"]["replicas"], 0);
+    until_undone(&cluster, "superseded", "it has the replicas of before", || {
+        cluster.get("shop", "deployment/web").unwrap()["spec"]["replicas"] == 0
+    });
     applier.stop();
+}
+
+/// Waits until the last try was rolled back. A machine that is busy may be at the second or third one when it looks, and
+/// what is true of one is true of each: something ran, a revision was given up, and another one runs.
+#[track_caller]
+fn until_undone(cluster: &ControlPlane, given_up: &str, what: &str, runs_as_before: impl Fn() -> bool) {
+    eventually(wait::LONG, what, || {
+        let before = history(cluster, "web");
+        let statuses: Vec<_> = before.iter().map(|(_, status)| status.as_str()).collect();
+        let [.., ran, tried, now] = statuses.as_slice() else {
+            return Err(format!("{before:?}"));
+        };
+        let is_undone = (*ran, *tried, *now) == ("superseded", given_up, "deployed");
+        // The next try may begin between two looks.
+        if is_undone && runs_as_before() && history(cluster, "web") == before {
+            Ok(())
+        } else {
+            Err(format!("{before:?}"))
+        }
+    });
 }
 
 #[test]
@@ -110,17 +117,26 @@ fn a_failed_first_install_is_taken_away_only_where_that_is_asked_for() {
         ("shop/clean", vec![chart("clean", true)]),
         ("shop/stays", vec![chart("stays", false)]),
     ]);
-    applier.until_told("clean", ObjectState::Failed, "try 2 of 3 follows");
-    applier.until_told("stays", ObjectState::Failed, "try 2 of 3 follows");
+    applier.until_told("clean", ObjectState::Failed, "of 3 follows");
+    applier.until_told("stays", ObjectState::Failed, "of 3 follows");
+    // Between two tries; a machine that is busy may look during one.
     eventually(wait::LONG, "nothing of the one is left", || {
-        if cluster.has("shop", "configmap/clean-settings") {
-            Err("its ConfigMap is".to_owned())
+        let left = history(&cluster, "clean");
+        if cluster.has("shop", "configmap/clean-settings") || !left.is_empty() {
+            Err(format!("{left:?}"))
         } else {
             Ok(())
         }
     });
-    assert!(history(&cluster, "clean").is_empty());
-    assert_eq!(history(&cluster, "stays"), [(1, "failed".to_owned())]);
+    eventually(wait::LONG, "of the other each try is left", || {
+        let left = history(&cluster, "stays");
+        let failed = |(_, status): &(u64, String)| status == "failed";
+        if !left.is_empty() && left.iter().all(failed) && cluster.has("shop", "configmap/stays-settings") {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
+    });
     applier.stop();
 }
 
