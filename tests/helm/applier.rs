@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 pub(super) struct Applier {
     running: RunningApplier,
     sequence: u64,
+    /// What is done about fields that others changed, in every unit that is delivered from now on.
+    drift: DriftMode,
 }
 
 /// A cluster without nodes: nothing there ever becomes ready.
@@ -42,12 +44,29 @@ impl Applier {
         Self::start_with(cluster, holder, 0, None)
     }
 
+    /// Starts one that never compares unchanged objects in a test: whatever is seen, a watch told.
+    #[track_caller]
+    pub(super) fn start_watching(cluster: &ControlPlane, holder: &str) -> Self {
+        Self::start_resting(cluster, holder, 0, None, Duration::from_secs(3_600))
+    }
+
     /// Starts one that goes on after this sequence, and keeps charts in a folder.
     #[track_caller]
     pub(super) fn start_with(cluster: &ControlPlane, holder: &str, sequence: u64, folder: Option<PathBuf>) -> Self {
+        Self::start_resting(cluster, holder, sequence, folder, Duration::from_secs(2))
+    }
+
+    #[track_caller]
+    fn start_resting(
+        cluster: &ControlPlane,
+        holder: &str,
+        sequence: u64,
+        folder: Option<PathBuf>,
+        resync: Duration,
+    ) -> Self {
         let name = ClusterName::parse(cluster.name()).expect("a valid name");
         let options = ApplierOptions {
-            resync: Duration::from_secs(2),
+            resync,
             helm: HelmOptions {
                 program: parts::folder().join("helm"),
                 folder,
@@ -57,7 +76,13 @@ impl Applier {
         Self {
             running: RunningApplier::start(cluster, options),
             sequence,
+            drift: DriftMode::default(),
         }
+    }
+
+    /// Says what is done about fields that others changed, from the next delivery on.
+    pub(super) fn change_drift_mode(&mut self, drift: DriftMode) {
+        self.drift = drift;
     }
 
     /// Says what should be, as the next delivery: unit → contents.
@@ -80,7 +105,9 @@ impl Applier {
             .iter()
             .map(|(unit, contents, policy)| {
                 let policy = policy.cloned().unwrap_or_default();
-                (unit.parse().expect("a valid unit"), desired(contents, policy))
+                let mut desired = desired(contents, policy);
+                desired.drift = self.drift;
+                (unit.parse().expect("a valid unit"), desired)
             })
             .collect();
         let held: BTreeMap<_, _> = units.iter().map(|(key, unit)| (key.clone(), held(unit))).collect();

@@ -10,3 +10,4 @@ mod first;
 mod removal;
 mod repositories;
 mod servers;
+mod suspended;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::backoff::Backoff;
-use super::drift::Observed;
+use super::drift::Tally;
 use super::helm::HelmOptions;
 use super::lease::{self, LeaseState};
 use super::pass::PassEnd;
@@ -135,6 +135,8 @@ struct Applier {
     publish_due: Option<Instant>,
     /// When it was said last.
     published: Instant,
+    /// How often others' changes were put right.
+    corrections: Tally,
 }
 
 impl Applier {
@@ -151,6 +153,7 @@ impl Applier {
             retry_at: None,
             publish_due: None,
             published: Instant::now(),
+            corrections: Tally::default(),
         }
     }
 
@@ -223,7 +226,7 @@ impl Applier {
         if let Some(prepare) = &self.options.prepare {
             prepare.prepare().await.map_err(SessionError::Prepare)?;
         }
-        self.session = Some(Session::begin(self.client.clone(), &self.options).await?);
+        self.session = Some(Session::begin(self.client.clone(), &self.options, &self.corrections).await?);
         self.pass_due = Some(Instant::now());
         self.resync_due = Instant::now() + self.options.resync;
         Ok(())
@@ -277,10 +280,7 @@ impl Applier {
         let Some(session) = &mut self.session else { return };
         let mut observed = match first {
             Heard::Watched(watched) => session.observe(watched),
-            Heard::Released(told) => Observed {
-                is_news: true,
-                asks_for_a_pass: session.releases.take(told),
-            },
+            Heard::Released(news) => session.released(news),
         };
         // As many as fit into the queue: whoever never stops talking must not keep us from acting.
         for _ in 0..WATCH_EVENTS_MAX {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use render::{ObjectKey, UnitKey};
 
+use super::helm::Chart;
 use super::session::{Outcome, Session, Slot, Unit};
 use super::status::is_failure;
 use super::verify::was_left;
@@ -53,6 +54,16 @@ pub(super) fn gate(needs: impl IntoIterator<Item = (String, Standing)>) -> Gate 
 }
 
 impl Gate {
+    /// This one of an object, in a unit with that one.
+    fn within(self, unit: Option<&Self>) -> Self {
+        match (self, unit) {
+            (Self::Blocked(words), _) => Self::Blocked(words),
+            (_, Some(Self::Blocked(words))) => Self::Blocked(words.clone()),
+            (Self::Open, Some(gate)) => gate.clone(),
+            (gate, _) => gate,
+        }
+    }
+
     fn outcome(&self) -> Option<Outcome> {
         match self {
             Self::Open => None,
@@ -76,7 +87,11 @@ impl Session {
         for (key, unit) in &mut self.units {
             let gate = gates.units.get(key).cloned().unwrap_or(Gate::Open);
             // Releases are begun by a pass, too.
-            opened |= !unit.charts.is_empty() && gate == Gate::Open && unit.gate != Gate::Open;
+            for chart in &mut unit.charts {
+                let of_chart = gates.charts.get(&chart.key).unwrap_or(&gate).clone();
+                opened |= of_chart == Gate::Open && chart.gate != Gate::Open;
+                chart.gate = of_chart;
+            }
             unit.gate = gate;
             for (index, slot) in unit.slots.iter_mut().enumerate() {
                 let gate = gates.objects.get(&(key.clone(), index)).unwrap_or(&unit.gate);
@@ -137,28 +152,33 @@ impl Session {
             gates.units.insert(key.clone(), gate(needs));
         }
         let needing = self.needing();
-        if needing.is_empty() {
+        let charts = self.needing_charts();
+        if needing.is_empty() && charts.is_empty() {
             return gates;
         }
-        let needed = needing
-            .iter()
-            .flat_map(|(_, _, slot)| slot.identity.needs.iter())
-            .collect();
-        let standing = self.object_standings(&needed);
+        let of_slots = needing.iter().flat_map(|(_, _, slot)| slot.identity.needs.iter());
+        let of_charts = charts.iter().flat_map(|(_, chart)| chart.needs.iter());
+        let standing = self.object_standings(&of_slots.chain(of_charts).collect());
+        let standing = |needed: &ObjectKey| standing.get(needed).copied().unwrap_or(Standing::Absent);
+        let own = |needs: &[ObjectKey]| gate(needs.iter().map(|needed| (label(needed), standing(needed))));
         for (key, index, slot) in needing {
-            let needs = slot.identity.needs.iter();
-            let own =
-                gate(needs.map(|needed| (label(needed), standing.get(needed).copied().unwrap_or(Standing::Absent))));
-            let of_unit = gates.units.get(key);
-            let gate = match (own, of_unit) {
-                (Gate::Blocked(words), _) => Gate::Blocked(words),
-                (_, Some(Gate::Blocked(words))) => Gate::Blocked(words.clone()),
-                (Gate::Open, Some(gate)) => gate.clone(),
-                (gate, _) => gate,
-            };
+            let gate = own(&slot.identity.needs).within(gates.units.get(key));
             gates.objects.insert((key.clone(), index), gate);
         }
+        for (key, chart) in charts {
+            let gate = own(&chart.needs).within(gates.units.get(key));
+            gates.charts.insert(chart.key.clone(), gate);
+        }
         gates
+    }
+
+    /// HelmCharts that name others, each with the unit that has it.
+    fn needing_charts(&self) -> Vec<(&UnitKey, &Chart)> {
+        if !self.units.values().any(|unit| unit.has_needs) {
+            return Vec::new();
+        }
+        let charts = self.charts().into_values();
+        charts.filter(|(_, chart)| !chart.needs.is_empty()).collect()
     }
 
     /// Objects that name others, with unit and place in it.
@@ -191,6 +211,12 @@ impl Session {
                     .for_each(|key| note(key, self.slot_standing(slot)));
             }
             unit.unfit.iter().for_each(|unfit| note(&unfit.key, Standing::Failed));
+        }
+        for (unit, chart) in self.charts().into_values() {
+            for name in chart.names().filter(|name| needed.contains(name)) {
+                let result = self.release_result(unit, chart);
+                note(&name, standing(result.state, result.health));
+            }
         }
         standings
     }
@@ -242,6 +268,8 @@ fn standing(state: ObjectState, health: Health) -> Standing {
 struct Gates {
     units: BTreeMap<UnitKey, Gate>,
     objects: BTreeMap<(UnitKey, usize), Gate>,
+    /// The same of HelmCharts.
+    charts: BTreeMap<ObjectKey, Gate>,
 }
 
 impl Unit {

@@ -107,7 +107,7 @@ fn readable(original: &str) -> Value {
 
 /// What an object's annotations say that it needs. One that cannot be read was an Error when it was planned, and an
 /// override may have brought it since: it is not waited for what nobody can name.
-fn needs(object: &Value) -> Box<[ObjectKey]> {
+pub(super) fn needs(object: &Value) -> Box<[ObjectKey]> {
     let named = depend::annotations(object).filter_map(|(_, text)| depend::references(text).ok());
     named.flatten().collect()
 }

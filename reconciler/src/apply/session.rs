@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use super::apply_set::ApplySets;
 use super::decrypt::Decryption;
 use super::discovery::Kinds;
-use super::drift::Drift;
+use super::drift::{Drift, Tally};
 use super::health::{Check, Verdict};
-use super::helm::{Releases, Told};
+use super::helm::{News, Releases};
 use super::inventory::{Inventory, InventoryError};
 use super::lease::LeaseState;
 use super::look::Looks;
@@ -103,6 +103,8 @@ pub(super) struct Session {
     pub(super) earlier: Arc<[String]>,
     /// What others did to our objects.
     pub(super) drift: Drift,
+    /// How often it was put right.
+    pub(super) corrections: Tally,
 }
 
 /// What reaches a session between two passes.
@@ -110,7 +112,7 @@ pub(super) enum Heard {
     /// A watch says something.
     Watched(Watched),
     /// A release does.
-    Released((ObjectKey, Told)),
+    Released((ObjectKey, News)),
 }
 
 /// What was last seen of an object.
@@ -126,7 +128,11 @@ pub(super) struct Known {
 
 impl Session {
     /// Reads what the cluster serves and what was applied there.
-    pub(super) async fn begin(client: Client, options: &ApplierOptions) -> Result<Self, SessionError> {
+    pub(super) async fn begin(
+        client: Client,
+        options: &ApplierOptions,
+        corrections: &Tally,
+    ) -> Result<Self, SessionError> {
         let shards = Api::namespaced(client.clone(), &options.namespace);
         let version = bounded(client.apiserver_version())
             .await
@@ -159,6 +165,7 @@ impl Session {
             scaled: BTreeSet::new(),
             earlier: options.earlier_managers.clone().into(),
             drift: Drift::default(),
+            corrections: corrections.clone(),
         })
     }
 

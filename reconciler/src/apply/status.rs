@@ -9,7 +9,7 @@ use super::gate::{self, Gate};
 use super::session::{Place, Session, Slot, Unit};
 use super::{message, verify};
 use crate::limits::WORST_OBJECTS_MAX;
-use crate::wire::{Counts, Health, ObjectResult, ObjectState, UnitReport, UnitState};
+use crate::wire::{Corrections, Counts, Health, ObjectResult, ObjectState, UnitReport, UnitState};
 
 /// What an applier says; the whole of it, each time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +22,8 @@ pub struct ApplyReport {
     pub api_versions: Vec<String>,
     /// What keeps the applier as a whole from working; empty when nothing does.
     pub trouble: String,
+    /// How often others' changes were put right, since the applier began.
+    pub corrections: Corrections,
 }
 
 /// An object of the inventory that the delivery lacks.
@@ -48,6 +50,7 @@ impl Session {
             kubernetes_version: Some(self.version.clone()),
             api_versions: self.kinds.api_versions(),
             trouble,
+            corrections: self.corrections.sum(),
         };
         report.send_if_modified(|report| {
             let changed = *report != next;

@@ -3,7 +3,8 @@
 //!
 //! Nor is anything done about a unit whose cluster has heard of no hub for longer than `spec.offline.enforceFor` allows.
 //!
-//! Such an object is neither made nor changed, put right or removed. Whole units and clusters that are suspended are
+//! Such an object is neither made nor changed, put right or removed, and of a HelmChart neither is its release, nor what
+//! the release has. Whole units and clusters that are suspended are
 //! deliberately not here: they are told nothing new, by `render::release`.
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use render::model::{ANNOTATION_RECONCILE, ApplyPolicy, DriftMode};
 use render::{ClusterName, ObjectKey};
 use serde_json::Value;
 
+use super::helm::Chart;
 use super::session::{Outcome, Session, Slot, Unit};
 use crate::wire::ObjectState;
 
@@ -69,6 +71,10 @@ impl Session {
                     slot.suspend(said);
                 }
             }
+            for chart in &mut unit.charts {
+                let said = expired.clone();
+                chart.suspension = said.or_else(|| chart.suspension(&unit.policy, cluster, now));
+            }
         }
     }
 
@@ -110,11 +116,25 @@ impl Session {
     }
 }
 
+impl Chart {
+    /// By what its release is suspended, in words for people.
+    fn suspension(&self, policy: &ApplyPolicy, cluster: &ClusterName, now: i64) -> Option<String> {
+        match self.suspended_by {
+            Some(annotation) => Some(by_annotation(annotation)),
+            None => self.names().find_map(|key| by_policy(policy, &key, cluster, now)),
+        }
+    }
+}
+
+fn by_annotation(annotation: &str) -> String {
+    format!("suspended by its annotation {annotation}")
+}
+
 impl Slot {
     /// By what the object is suspended, in words for people.
     fn suspension(&self, policy: &ApplyPolicy, cluster: &ClusterName, now: i64) -> Option<String> {
         match self.identity.suspended_by {
-            Some(annotation) => Some(format!("suspended by its annotation {annotation}")),
+            Some(annotation) => Some(by_annotation(annotation)),
             None => self.names().find_map(|key| by_policy(policy, key, cluster, now)),
         }
     }

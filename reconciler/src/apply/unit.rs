@@ -152,7 +152,8 @@ impl Unit {
             // A dependency that must hold on other clusters too must hold on this one.
             depends_on: policy.depends_on.iter().map(|needed| needed.unit.clone()).collect(),
             checks: policy.health_checks.iter().map(Check::new).collect(),
-            has_needs: slots.iter().any(|slot: &Slot| !slot.identity.needs.is_empty()),
+            has_needs: slots.iter().any(|slot: &Slot| !slot.identity.needs.is_empty())
+                || charts.iter().any(|chart| !chart.needs.is_empty()),
             gate: Gate::Open,
             objects,
             slots,

@@ -15,5 +15,6 @@ pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit
 pub use framing::{FramingError, read_message, write_message};
 pub use intake::Intake;
 pub use report::{
-    Counts, FieldDrift, Health, ObjectDrift, ObjectResult, ObjectState, Report, UnitReport, UnitState, enforcing,
+    Corrections, Counts, FieldDrift, Health, ObjectDrift, ObjectResult, ObjectState, Report, UnitReport, UnitState,
+    enforcing,
 };

@@ -41,6 +41,69 @@ pub struct Report {
     /// What keeps the applier as a whole from working: no API server, no lease; empty when nothing does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trouble: String,
+    /// How often others' changes were put right, since the applier began.
+    #[serde(default, skip_serializing_if = "Corrections::are_none")]
+    pub corrections: Corrections,
+}
+
+/// How often others' changes were put right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Corrections {
+    /// Objects of units with fields that were changed.
+    pub unit_changed: u64,
+    /// Objects of units that were removed.
+    pub unit_removed: u64,
+    /// Objects of Helm releases with fields that were changed.
+    pub release_changed: u64,
+    /// Objects of Helm releases that were removed.
+    pub release_removed: u64,
+}
+
+impl Corrections {
+    /// One, of an object of a unit.
+    pub fn of_unit(is_gone: bool) -> Self {
+        Self {
+            unit_changed: u64::from(!is_gone),
+            unit_removed: u64::from(is_gone),
+            ..Self::default()
+        }
+    }
+
+    /// Whether there was none.
+    pub fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        self.each(other, u64::saturating_add)
+    }
+
+    /// How many came since an earlier count. Whoever counts less than before began anew.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let counts = |of: Self| [of.unit_changed, of.unit_removed, of.release_changed, of.release_removed];
+        let began_anew = counts(self)
+            .iter()
+            .zip(counts(earlier))
+            .any(|(now, before)| *now < before);
+        if began_anew {
+            self
+        } else {
+            self.each(earlier, u64::saturating_sub)
+        }
+    }
+
+    fn each(self, other: Self, both: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            unit_changed: both(self.unit_changed, other.unit_changed),
+            unit_removed: both(self.unit_removed, other.unit_removed),
+            release_changed: both(self.release_changed, other.release_changed),
+            release_removed: both(self.release_removed, other.release_removed),
+        }
+    }
 }
 
 impl Report {
@@ -65,6 +128,7 @@ impl Report {
             api_versions: applied.api_versions,
             without_hub_since: None,
             trouble: applied.trouble,
+            corrections: applied.corrections,
         }
     }
 
@@ -118,6 +182,9 @@ pub struct ObjectDrift {
     /// Who fights over it, in a sentence; empty where nobody does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The HelmChart whose release has it; none where its unit itself does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<ObjectKey>,
 }
 
 /// One field that differs. A Secret's values are left out.

@@ -5,7 +5,7 @@ use render::model::IgnoreRule;
 use crate::wire::FieldDrift;
 
 /// Whether a rule about the object leaves a field to others.
-pub(super) fn is_ignored(field: &FieldDrift, rules: &[&IgnoreRule]) -> bool {
+pub(in crate::apply) fn is_ignored(field: &FieldDrift, rules: &[&IgnoreRule]) -> bool {
     rules.iter().any(|rule| {
         let is_below = |path: &String| {
             let rest = field.path.strip_prefix(path.trim_end_matches('/'));

@@ -98,13 +98,18 @@ impl Session {
 
     /// Adds to a unit's report what differs and is left.
     pub(in crate::apply) fn tell_drift(&self, unit: &Unit, report: &mut UnitReport) {
-        if self.drift.found.is_empty() {
+        let slots = unit
+            .slots
+            .iter()
+            .filter(|slot| !slot.yielded && !self.drift.found.is_empty());
+        let mut drift: Vec<_> = slots.filter_map(|slot| self.drift.object(slot)).collect();
+        let (of_releases, more) = self.release_drift(unit);
+        drift.extend(of_releases);
+        if drift.is_empty() {
             return;
         }
-        let slots = unit.slots.iter().filter(|slot| !slot.yielded);
-        let mut drift: Vec<_> = slots.filter_map(|slot| self.drift.object(slot)).collect();
         report.counts = Counts {
-            drifted: drift.len(),
+            drifted: drift.len() + more,
             ..report.counts
         };
         // A fight needs a person first.
@@ -150,11 +155,13 @@ impl super::Drift {
             fields: left.fields.clone(),
             more: left.more,
             message: fight.map_or_else(String::new, |(manager, field)| fights(manager, field)),
+            chart: None,
         })
     }
 }
 
-fn fights(manager: &str, field: &str) -> String {
+/// Who fights over which field of an object, as a report says it.
+pub(in crate::apply) fn fights(manager: &str, field: &str) -> String {
     let manager = if manager.is_empty() { "somebody" } else { manager };
     let over = if field.is_empty() { "it" } else { field };
     format!("fights with manager {manager} over {over}; it is put right at most once a minute")

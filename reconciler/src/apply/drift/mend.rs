@@ -20,7 +20,7 @@ use crate::apply::session::{Interrupt, Outcome, Session, SessionError};
 use crate::apply::status::ApplyReport;
 use crate::apply::verify::was_left;
 use crate::limits::DRIFT_FIELDS_MAX;
-use crate::wire::{FieldDrift, ObjectState};
+use crate::wire::{Corrections, FieldDrift, ObjectState};
 
 impl Session {
     /// Puts right what somebody changed: each such object is sent through the same stages as in a pass.
@@ -94,10 +94,12 @@ impl Session {
         let claims = self.claims_of(touches.keys().cloned().collect());
         let judge = |(key, touch): (ObjectKey, Touch)| {
             let claim = claims.get(&key)?;
-            Some((claim.taken(&touch), claim.mode, key, touch))
+            let taken = claim.taken(&touch);
+            let is_theirs = !touch.is_gone && claim.tells(&touch) && taken.is_empty();
+            Some((taken, is_theirs, claim.mode, key, touch))
         };
         let judged: Vec<_> = touches.into_iter().filter_map(judge).collect();
-        for (fields, mode, key, touch) in judged {
+        for (fields, is_theirs, mode, key, touch) in judged {
             if mode != DriftMode::Correct && !touch.is_gone {
                 self.leave(&key, &touch);
                 continue;
@@ -106,7 +108,12 @@ impl Session {
             let manager = first.map_or("", |field| &field.manager);
             let path = first.map_or("", |field| &field.path);
             let at = self.drift.fights.touched(&key, manager, path, now);
-            self.drift.mending.insert(key.clone(), fields);
+            let is_gone = touch.is_gone;
+            if is_theirs {
+                self.drift.mending.remove(&key);
+            } else {
+                self.drift.mending.insert(key.clone(), Mending { fields, is_gone });
+            }
             if at <= now {
                 self.drift.resting.remove(&key);
                 due.insert(key);
@@ -188,7 +195,7 @@ impl Session {
         let is_fresh = |key: &ObjectKey| known.get(key).is_some_and(|known| known.fresh);
         let is_right = |key: &ObjectKey| is_fresh(key) && !resting.contains_key(key);
         let right: Vec<_> = drift.mending.extract_if(.., |key, _| is_right(key)).collect();
-        for (object, mut fields) in right {
+        for (object, Mending { mut fields, is_gone }) in right {
             drift.found.remove(&object);
             let corrected = match sent.get(&object) {
                 // Whoever changed it has changed it back, or its unit is not ours to keep any more.
@@ -203,6 +210,7 @@ impl Session {
                 continue;
             }
             drift.fights.corrected(&object, now);
+            self.corrections.add(&Corrections::of_unit(is_gone));
             let manager = fields.first().map_or("", |field| field.manager.as_str());
             let paths: Vec<_> = fields
                 .iter()
@@ -238,6 +246,14 @@ impl Session {
     }
 }
 
+/// An object that is being put right.
+pub(super) struct Mending {
+    /// The fields that differed, as far as they are known.
+    fields: Vec<FieldDrift>,
+    /// Whether it was not there any more.
+    is_gone: bool,
+}
+
 /// How an object was sent that others had changed.
 enum Resent {
     /// As it should be.
@@ -269,7 +285,12 @@ impl Claim<'_> {
         fields
     }
 
-    /// The fields that are not ours any more, without their values.
+    /// Whether a change tells which fields it took.
+    fn tells(&self, touch: &Touch) -> bool {
+        self.manifest.is_some() && !touch.managed.is_empty()
+    }
+
+    /// The fields that are not ours any more, without their values; none where all of them are left to others.
     fn taken(&self, touch: &Touch) -> Vec<FieldDrift> {
         if touch.managed.is_empty() {
             return Vec::new();

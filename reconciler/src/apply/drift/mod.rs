@@ -14,6 +14,7 @@ mod leave;
 mod mend;
 mod owners;
 mod same;
+mod tally;
 mod touch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +24,16 @@ use render::model::DriftMode;
 use render::{Digest, ObjectKey, UnitKey};
 use tokio::time::Instant;
 
-use self::fight::Fights;
 use self::leave::Left;
+use self::mend::Mending;
 use self::touch::Touch;
-use crate::wire::FieldDrift;
 
-pub(super) use self::touch::Observed;
+pub(super) use self::compare::{Basis, Live, drift};
+pub(super) use self::fight::Fights;
+pub(super) use self::ignore::is_ignored;
+pub(super) use self::leave::fights as fight_words;
+pub(super) use self::tally::Tally;
+pub(super) use self::touch::{Observed, is_newer};
 
 /// What a session knows of changes by others.
 pub(super) struct Drift {
@@ -43,8 +48,8 @@ pub(super) struct Drift {
     unlooked: BTreeSet<ObjectKey>,
     /// Units that are left as they are, with the content and the mode that their objects were compared for.
     judged: BTreeMap<UnitKey, (Digest, DriftMode)>,
-    /// Being put right: the fields that differed, as far as they are known.
-    mending: BTreeMap<ObjectKey, Vec<FieldDrift>>,
+    /// Being put right.
+    mending: BTreeMap<ObjectKey, Mending>,
     fights: Fights,
     /// While a pass is over some objects alone: which.
     focus: Option<BTreeSet<ObjectKey>>,

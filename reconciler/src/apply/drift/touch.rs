@@ -30,9 +30,16 @@ impl Session {
     /// Takes in what a watch says. Our own writes, and whatever others do to what is theirs, are nothing to us.
     pub(in crate::apply) fn observe(&mut self, watched: Watched) -> Observed {
         match watched {
-            Watched::Seen(sighting) => self.sighted(*sighting),
-            Watched::Gone(key) => self.gone(key),
+            Watched::Seen(sighting) => {
+                self.releases.sighted(&sighting);
+                self.sighted(*sighting)
+            }
+            Watched::Gone(key) => {
+                self.releases.lost(&key);
+                self.gone(key)
+            }
             Watched::Listed(scope, told) => {
+                self.releases.listed(&scope, &told);
                 let missing = self
                     .known
                     .keys()
@@ -119,7 +126,7 @@ impl Observed {
 }
 
 /// Whether a version was written after another. Where one is no number nothing is known, and it counts as newer.
-fn is_newer(version: Option<&str>, than: Option<&str>) -> bool {
+pub(in crate::apply) fn is_newer(version: Option<&str>, than: Option<&str>) -> bool {
     let number = |version: Option<&str>| version.and_then(|version| version.parse::<u64>().ok());
     match (number(version), number(than)) {
         (Some(version), Some(than)) => version > than,

@@ -3,7 +3,8 @@
 //! In: the HelmCharts of a delivery ([`wanted`]). Out: releases as Helm knows them, and how each fares
 //! ([`Told`]). Reading order: [`session`] (which releases there are to be) → [`task`] (one for each) → [`live`]
 //! (what is there, read from labels) → [`decide`] (what is done next, pure) → [`run`] (one run of helm: folder,
-//! [`access`], [`chart`], [`program`]) → [`manifest`] and [`objects`] (health, and drift).
+//! [`access`], [`chart`], [`program`]) → [`manifest`] and [`objects`] (health, and drift: [`difference`] of one object,
+//! kept in its [`manner`]). What watches see of them goes through the session to the task ([`touched`], [`follow`]).
 //!
 //! Beside it, [`preview()`] renders a chart for the hub, to know beforehand what it brings; what runs is what Helm
 //! installs.
@@ -13,8 +14,12 @@ mod adoption;
 mod chart;
 mod decide;
 mod definitions;
+mod difference;
+mod follow;
 mod live;
 mod manifest;
+mod manner;
+mod news;
 mod objects;
 #[cfg(feature = "hub")]
 mod preview;
@@ -22,6 +27,8 @@ mod program;
 mod run;
 mod session;
 mod task;
+mod touched;
+mod undo;
 mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,15 +43,18 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument as _, info_span};
 
 use self::chart::Kept;
+use self::follow::Follows;
 use self::objects::KnownKinds;
 use self::run::Means;
 use self::task::{Memory, Shared, Task};
+use self::touched::Touches;
 use crate::limits::RELEASE_NEWS_MAX;
+use crate::wire::Corrections;
 
+pub(super) use self::news::{News, Order, Told};
 #[cfg(feature = "hub")]
 pub(crate) use self::preview::{NoHelm, preview};
 pub(super) use self::session::Chart;
-pub(super) use self::task::{Order, Told};
 
 /// How releases are made.
 #[derive(Clone, Debug)]
@@ -70,12 +80,14 @@ pub(super) struct Releases {
     shared: Arc<Shared>,
     running: BTreeMap<ObjectKey, Running>,
     told: BTreeMap<ObjectKey, Told>,
-    sender: mpsc::Sender<(ObjectKey, Told)>,
-    receiver: mpsc::Receiver<(ObjectKey, Told)>,
+    follows: Follows,
+    sender: mpsc::Sender<(ObjectKey, News)>,
+    receiver: mpsc::Receiver<(ObjectKey, News)>,
 }
 
 struct Running {
     orders: watch::Sender<Order>,
+    touches: Touches,
     task: AbortOnDropHandle<()>,
 }
 
@@ -101,6 +113,7 @@ impl Releases {
             }),
             running: BTreeMap::new(),
             told: BTreeMap::new(),
+            follows: Follows::default(),
             sender,
             receiver,
         }
@@ -112,19 +125,29 @@ impl Releases {
     }
 
     /// What a task says next. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<(ObjectKey, Told)> {
+    pub(super) async fn next(&mut self) -> Option<(ObjectKey, News)> {
         self.receiver.recv().await
     }
 
-    /// Takes in what a task says, and all else that tasks said already; whether a release is gone.
-    pub(super) fn take(&mut self, (chart, told): (ObjectKey, Told)) -> bool {
-        let mut any_gone = told.gone;
-        self.told.insert(chart, told);
-        while let Ok((chart, told)) = self.receiver.try_recv() {
-            any_gone |= told.gone;
-            self.told.insert(chart, told);
+    /// Takes in what a task says, and all else that tasks said already.
+    fn take(&mut self, first: (ObjectKey, News)) -> Taken {
+        let mut taken = Taken::default();
+        let mut next = Some(first);
+        while let Some((chart, news)) = next {
+            match news {
+                News::Told(told) => {
+                    taken.any_gone |= told.gone;
+                    self.told.insert(chart, *told);
+                }
+                News::Follow(objects) => {
+                    self.follows.put(&chart, objects);
+                    taken.followed.insert(chart);
+                }
+                News::Corrected(corrections) => taken.corrections = taken.corrections.and(corrections),
+            }
+            next = self.receiver.try_recv().ok();
         }
-        any_gone
+        taken
     }
 
     /// Works on exactly these, and lets those that are held go on as they were told.
@@ -133,6 +156,8 @@ impl Releases {
         self.running
             .retain(|chart, running| is_meant(chart) && !running.task.is_finished());
         self.told.retain(|chart, _| is_meant(chart));
+        let running = &self.running;
+        self.follows.retain(|chart| running.contains_key(chart));
         for (chart, order) in orders {
             let Some(running) = self.running.get(&chart) else {
                 self.start(chart, order);
@@ -149,14 +174,29 @@ impl Releases {
     fn start(&mut self, chart: ObjectKey, order: Order) {
         let (orders, receiver) = watch::channel(order);
         let span = info_span!("release", object = %chart);
+        let touches = Touches::default();
         let task = Task {
             chart: chart.clone(),
             shared: self.shared.clone(),
             orders: receiver,
+            listener: touches.listen(),
+            touches: touches.clone(),
             news: self.sender.clone(),
             memory: Memory::default(),
         };
         let task = AbortOnDropHandle::new(tokio::spawn(task.work().instrument(span)));
-        self.running.insert(chart, Running { orders, task });
+        let running = Running { orders, touches, task };
+        self.running.insert(chart, running);
     }
+}
+
+/// What was taken in of what tasks said.
+#[derive(Default)]
+struct Taken {
+    /// Whether a release is gone.
+    any_gone: bool,
+    /// Releases that say anew which objects they have.
+    followed: BTreeSet<ObjectKey>,
+    /// What was put right.
+    corrections: Corrections,
 }

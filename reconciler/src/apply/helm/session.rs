@@ -4,24 +4,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use render::describe::{Content, is_chart};
-use render::model::FLEET_API_VERSION;
+use render::model::{CLUSTERNET_APPS_API_VERSION, DriftMode, FLEET_API_VERSION};
 use render::{ObjectKey, UnitKey};
 use tracing::info;
 
+use super::manner::Manner;
 use super::wanted::{Place, Wanted};
-use super::{Order, Told};
+use super::{News, Order, Told};
+use crate::apply::drift::Observed;
 use crate::apply::gate::Gate;
 use crate::apply::inventory::Entry;
-use crate::apply::message;
 use crate::apply::pass::Brought;
-use crate::apply::session::{Session, SessionError};
+use crate::apply::session::{Session, SessionError, Unit};
 use crate::apply::status::Removal;
-use crate::wire::{Health, ObjectResult, ObjectState};
+use crate::apply::{message, object, suspend};
+use crate::wire::{Health, ObjectDrift, ObjectResult, ObjectState};
 
 /// A HelmChart of a unit.
 pub(in crate::apply) struct Chart {
     /// Its key.
     pub key: ObjectKey,
+    /// The objects that must be there and healthy first, by its annotations.
+    pub needs: Box<[ObjectKey]>,
+    /// Whether it waits for them, or for what its unit needs.
+    pub gate: Gate,
+    /// Its annotation that leaves its release as it is.
+    pub suspended_by: Option<&'static str>,
+    /// By what its release is suspended now, in words for people.
+    pub suspension: Option<String>,
     /// What it asks for; why it asks for nothing that can be done.
     wanted: Result<Arc<Wanted>, String>,
 }
@@ -36,7 +46,31 @@ impl Chart {
         };
         let key = render::describe::key_of(object).filter(is_chart)?;
         let wanted = Wanted::read(&key, object, files).map(Arc::new);
-        Some(Self { key, wanted })
+        Some(Self {
+            needs: object::needs(object),
+            gate: Gate::Open,
+            suspended_by: suspend::annotation(object),
+            suspension: None,
+            key,
+            wanted,
+        })
+    }
+
+    /// Its key, in each group in which people may name it.
+    pub(in crate::apply) fn names(&self) -> impl Iterator<Item = ObjectKey> + use<> {
+        let ObjectKey { namespace, name, .. } = self.key.clone();
+        let groups = [FLEET_API_VERSION, CLUSTERNET_APPS_API_VERSION].into_iter();
+        groups.map(move |group| ObjectKey::new(group, "HelmChart", &namespace, &name))
+    }
+}
+
+impl Unit {
+    /// How objects of its releases are kept.
+    fn manner(&self) -> Manner {
+        Manner {
+            drift: self.drift,
+            ignore: self.policy.ignore.as_slice().into(),
+        }
     }
 }
 
@@ -44,8 +78,8 @@ impl Order {
     /// Whether a task has nothing new to do.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Keep(a, drift), Self::Keep(b, other)) => {
-                drift == other && a.content == b.content && a.place == b.place && a.order == b.order
+            (Self::Keep(a, manner), Self::Keep(b, other)) => {
+                manner == other && a.content == b.content && a.place == b.place && a.order == b.order
             }
             (Self::Remove(a), Self::Remove(b)) => a == b,
             _ => false,
@@ -55,7 +89,7 @@ impl Order {
 
 impl Session {
     /// The HelmCharts of all units, each by the unit that may have it: who has it already, or the first.
-    fn charts(&self) -> BTreeMap<&ObjectKey, (&UnitKey, &Chart)> {
+    pub(in crate::apply) fn charts(&self) -> BTreeMap<&ObjectKey, (&UnitKey, &Chart)> {
         let mut charts: BTreeMap<&ObjectKey, (&UnitKey, &Chart)> = BTreeMap::new();
         for (unit_key, unit) in &self.units {
             for chart in &unit.charts {
@@ -114,24 +148,43 @@ impl Session {
         let mut orders = leaving;
         let mut held = BTreeSet::new();
         for (key, (unit, chart)) in self.charts() {
-            let drift = self.units.get(unit).map(|unit| unit.drift).unwrap_or_default();
-            if self.holds_back(unit).is_some() {
+            let mut manner = self.units.get(unit).map(Unit::manner).unwrap_or_default();
+            if chart.suspension.is_some() {
+                manner.drift = DriftMode::Freeze;
+            } else if self.holds_back(unit, chart).is_some() {
                 held.insert(key.clone());
-            } else if let (Ok(wanted), None) = (&chart.wanted, self.moved(chart)) {
-                orders.insert(key.clone(), Order::Keep(wanted.clone(), drift));
+                continue;
+            }
+            if let (Ok(wanted), None) = (&chart.wanted, self.moved(chart)) {
+                orders.insert(key.clone(), Order::Keep(wanted.clone(), manner));
             }
         }
         self.releases.keep(orders, &held);
     }
 
-    /// Why nothing of a unit is released now; what it has stays.
-    fn holds_back(&self, unit: &UnitKey) -> Option<(ObjectState, String)> {
+    /// Takes in what a release says, and whatever releases said already.
+    pub(in crate::apply) fn released(&mut self, news: (ObjectKey, News)) -> Observed {
+        let taken = self.releases.take(news);
+        self.corrections.add(&taken.corrections);
+        if !taken.followed.is_empty() {
+            self.own();
+            self.follow();
+            self.releases.are_watched(&taken.followed);
+        }
+        Observed {
+            is_news: true,
+            asks_for_a_pass: taken.any_gone,
+        }
+    }
+
+    /// Why nothing is released for a HelmChart now; what it has stays.
+    fn holds_back(&self, unit: &UnitKey, chart: &Chart) -> Option<(ObjectState, String)> {
         let unit = self.units.get(unit)?;
         if unit.slots.iter().any(|slot| slot.sealed) {
             let words = "waits until the documents of its unit can be decrypted";
             return Some((ObjectState::Waiting, words.to_owned()));
         }
-        match &unit.gate {
+        match &chart.gate {
             Gate::Open => None,
             Gate::Waits(words) => Some((ObjectState::Waiting, words.clone())),
             Gate::Blocked(words) => Some((ObjectState::Blocked, words.clone())),
@@ -157,37 +210,36 @@ impl Session {
             .get(unit)
             .map(|unit| unit.charts.as_slice())
             .unwrap_or_default();
-        charts
-            .iter()
-            .map(|chart| self.release_result(unit, chart, &owners))
-            .collect()
+        let each = charts.iter();
+        each.map(
+            |chart| match owners.get(&chart.key).filter(|(owner, _)| *owner != unit) {
+                Some((owner, _)) => {
+                    let words = format!("unit {owner} delivers it too");
+                    result(&chart.key, ObjectState::Conflict, Health::Unknown, &words)
+                }
+                None => self.release_result(unit, chart),
+            },
+        )
+        .collect()
     }
 
-    fn release_result(
-        &self,
-        unit: &UnitKey,
-        chart: &Chart,
-        owners: &BTreeMap<&ObjectKey, (&UnitKey, &Chart)>,
-    ) -> ObjectResult {
-        let result = |state, health, words: &str| ObjectResult {
-            object: chart.key.clone(),
-            state,
-            health,
-            message: message::shorten(words),
-        };
-        if let Some((owner, _)) = owners.get(&chart.key).filter(|(owner, _)| *owner != unit) {
-            let words = format!("unit {owner} delivers it too");
-            return result(ObjectState::Conflict, Health::Unknown, &words);
-        }
+    /// How the HelmChart fares of the unit that has it.
+    pub(in crate::apply) fn release_result(&self, unit: &UnitKey, chart: &Chart) -> ObjectResult {
+        let result = |state, health, words: &str| result(&chart.key, state, health, words);
         let trouble = chart.wanted.as_ref().err().cloned().or_else(|| self.moved(chart));
         if let Some(words) = trouble {
             return result(ObjectState::Failed, Health::Unknown, &words);
         }
         let content = chart.wanted.as_ref().map_or("", |wanted| wanted.content.as_str());
+        if let Some(words) = &chart.suspension {
+            let told = self.releases.told(&chart.key);
+            let health = told.map_or(Health::Unknown, |told| told.verdict.health);
+            return result(ObjectState::Suspended, health, words);
+        }
         // What was said of an earlier content says nothing of this one.
         match self.releases.told(&chart.key).filter(|told| told.content == content) {
             None => {
-                let held = self.holds_back(unit);
+                let held = self.holds_back(unit, chart);
                 let (state, words) = held.unwrap_or((ObjectState::Waiting, String::new()));
                 result(state, Health::Unknown, &words)
             }
@@ -201,6 +253,22 @@ impl Session {
                 result(*state, verdict.health, words)
             }
         }
+    }
+
+    /// The objects of a unit's releases that are not as their manifests say, the first few; and how many more there are.
+    pub(in crate::apply) fn release_drift(&self, unit: &Unit) -> (Vec<ObjectDrift>, usize) {
+        let (mut drift, mut more) = (Vec::new(), 0);
+        for chart in &unit.charts {
+            let Some(told) = self.releases.told(&chart.key) else {
+                continue;
+            };
+            more += told.more;
+            drift.extend(told.drift.iter().map(|object| ObjectDrift {
+                chart: Some(chart.key.clone()),
+                ..object.clone()
+            }));
+        }
+        (drift, more)
     }
 
     /// Decides about releases whose HelmChart left the delivery, each by its proof. Gives what is to be done, and
@@ -253,5 +321,14 @@ impl Session {
             self.removals.insert(key, Removal { unit, state, message });
         }
         (orders, waiting)
+    }
+}
+
+fn result(chart: &ObjectKey, state: ObjectState, health: Health, words: &str) -> ObjectResult {
+    ObjectResult {
+        object: chart.clone(),
+        state,
+        health,
+        message: message::shorten(words),
     }
 }

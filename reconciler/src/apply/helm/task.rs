@@ -7,54 +7,33 @@ use render::ObjectKey;
 use render::chart::Crds;
 use render::model::DriftMode;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
 use super::adoption;
-use super::decide::{Goal, Step, Tries, decide, decide_removal};
+use super::decide::{Goal, Step, Tries, decide};
 use super::definitions;
-use super::live::{self, Live, LiveRevision};
+use super::live::{Live, LiveRevision, Status};
 use super::manifest;
+use super::manner::Manner;
+use super::news::{News, Order, Told};
 use super::objects::{Found, KnownKinds, Objects};
 use super::program::HelmError;
 use super::run::{Means, Rendered, Run, RunError};
-use super::wanted::{Place, Wanted};
+use super::touched::{Touched, Touches};
+use super::wanted::Wanted;
 use crate::apply::backoff::Backoff;
 use crate::apply::health::Verdict;
 use crate::apply::message;
 use crate::fault::line;
 use crate::limits::{
-    APPLY_RETRY_FIRST, APPLY_RETRY_MAX, CHART_RETRY_FIRST, CHART_RETRY_MAX, HELM_TIMEOUT, LOOK_FIRST, LOOK_MAX,
-    RELEASE_LOOK,
+    APPLY_RETRY_FIRST, APPLY_RETRY_MAX, CHART_RETRY_FIRST, CHART_RETRY_MAX, DRIFT_OBJECTS_MAX, HELM_TIMEOUT,
+    LOOK_FIRST, LOOK_MAX, RELEASE_LOOK,
 };
-use crate::wire::{Health, ObjectState};
+use crate::wire::{Health, ObjectDrift, ObjectState};
 
 /// How long after its time a release that waits is still undone: later, what is unhealthy became so.
 const LATE: u64 = 300;
-
-/// What a release's task is to do.
-#[derive(Clone)]
-pub(in crate::apply) enum Order {
-    /// Keep it.
-    Keep(Arc<Wanted>, DriftMode),
-    /// Take it away: its HelmChart left the delivery, and everything that has to prove it does.
-    Remove(Place),
-}
-
-/// How a release fares.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::apply) struct Told {
-    /// The content that this is about; empty while it is taken away.
-    pub content: String,
-    /// Where it stands.
-    pub state: ObjectState,
-    /// How its objects are.
-    pub verdict: Verdict,
-    /// What there is to say.
-    pub message: String,
-    /// Whether there is none any more.
-    pub gone: bool,
-}
 
 /// What all releases share.
 pub(super) struct Shared {
@@ -69,7 +48,9 @@ pub(super) struct Task {
     pub(super) chart: ObjectKey,
     pub(super) shared: Arc<Shared>,
     pub(super) orders: watch::Receiver<Order>,
-    pub(super) news: mpsc::Sender<(ObjectKey, Told)>,
+    pub(super) touches: Touches,
+    pub(super) listener: watch::Receiver<Touched>,
+    pub(super) news: mpsc::Sender<(ObjectKey, News)>,
     pub(super) memory: Memory,
 }
 
@@ -77,16 +58,18 @@ pub(super) struct Task {
 pub(super) struct Memory {
     /// The content that `tries` and `words` are about.
     content: String,
-    tries: Tries,
+    pub(super) tries: Tries,
     /// Why the last try failed.
     words: String,
     /// The objects of a revision, by its number.
-    objects: Option<(u64, Objects)>,
+    pub(super) objects: Option<(u64, Objects)>,
+    /// How they were kept when they were looked at last.
+    manner: Manner,
     /// The revision whose objects were healthy once.
     settled: Option<u64>,
     compare_due: Instant,
     looks: Backoff,
-    fetches: Backoff,
+    pub(super) fetches: Backoff,
     requests: Backoff,
     told: Option<Told>,
 }
@@ -98,6 +81,7 @@ impl Default for Memory {
             tries: Tries::default(),
             words: String::new(),
             objects: None,
+            manner: Manner::default(),
             settled: None,
             compare_due: Instant::now(),
             looks: Backoff::new(LOOK_FIRST, LOOK_MAX),
@@ -114,18 +98,41 @@ impl Task {
         loop {
             let order = self.orders.borrow_and_update().clone();
             let pause = match &order {
-                Order::Keep(wanted, drift) => self.keep(wanted, *drift).await,
+                Order::Keep(wanted, manner) => self.keep(wanted, manner).await,
                 Order::Remove(place) => self.remove(place).await,
             };
             // A run of helm is not cut off by a newer order: that would leave its lock behind.
-            if let Ok(Err(_)) = timeout(pause, self.orders.changed()).await {
+            if !self.rest(Instant::now() + pause).await {
                 return;
             }
         }
     }
 
+    /// Waits until that time, a newer order, or until something is to be done about the objects; whether there is
+    /// anybody left who gives orders.
+    async fn rest(&mut self, until: Instant) -> bool {
+        loop {
+            let objects = self.memory.objects.as_ref().map(|(_, objects)| objects);
+            // What rested until before now was due in this turn, which had something else to do.
+            let rested = objects.and_then(Objects::next).filter(|at| *at > Instant::now());
+            tokio::select! {
+                biased;
+                ordered = self.orders.changed() => return ordered.is_ok(),
+                // Its sender lives as long as this task.
+                _ = self.listener.changed() => {}
+                () = sleep_until(rested.map_or(until, |rested| rested.min(until))) => return true,
+            }
+            self.listener.mark_unchanged();
+            let touched = self.touches.take();
+            let objects = self.memory.objects.as_mut();
+            if objects.is_some_and(|(_, objects)| objects.take(touched)) {
+                return true;
+            }
+        }
+    }
+
     /// One step towards what is wanted; how long to wait before the next.
-    async fn keep(&mut self, wanted: &Wanted, drift: DriftMode) -> Duration {
+    async fn keep(&mut self, wanted: &Wanted, manner: &Manner) -> Duration {
         let memory = &mut self.memory;
         if memory.content != wanted.content {
             memory.content.clone_from(&wanted.content);
@@ -150,15 +157,13 @@ impl Task {
         };
         let now = now();
         let step = decide(&goal, &live, &self.memory.tries, now);
-        if drift == DriftMode::Freeze && step != Step::Nothing {
-            let words = "it is frozen: drift.mode is Freeze, and the release is not as its HelmChart says";
-            self.tell(ObjectState::Suspended, unknown(), words.to_owned()).await;
-            return RELEASE_LOOK;
+        if manner.drift == DriftMode::Freeze && step != Step::Nothing {
+            return self.freeze(wanted, &live, manner).await;
         }
         match (step, live.latest()) {
             (Step::Nothing, Some(latest)) => {
                 let is_first = live.ran_before().is_none();
-                self.follow(wanted, latest, is_first, drift).await
+                self.follow(wanted, latest, is_first, manner).await
             }
             (Step::Nothing, None) => RELEASE_LOOK,
             (Step::Install, _) => self.apply(wanted, true).await,
@@ -190,9 +195,23 @@ impl Task {
         }
     }
 
+    /// Nothing is changed, though it is not as wanted. What others do to what runs is told.
+    async fn freeze(&mut self, wanted: &Wanted, live: &Live, manner: &Manner) -> Duration {
+        let words = "it is frozen: drift.mode is Freeze, and the release is not as its HelmChart says";
+        let runs = live.latest().filter(|latest| latest.status == Status::Deployed);
+        let found = match runs {
+            Some(latest) => self.look(wanted, latest.number, manner).await.ok(),
+            None => None,
+        };
+        let (verdict, drift) = found.map_or_else(|| (unknown(), Vec::new()), |found| (found.verdict, found.drift));
+        self.tell_drifting(ObjectState::Suspended, verdict, words.to_owned(), drift)
+            .await;
+        RELEASE_LOOK
+    }
+
     /// The release is as wanted: how are its objects?
-    async fn follow(&mut self, wanted: &Wanted, latest: &LiveRevision, is_first: bool, drift: DriftMode) -> Duration {
-        let found = match self.look(wanted, latest.number, drift).await {
+    async fn follow(&mut self, wanted: &Wanted, latest: &LiveRevision, is_first: bool, manner: &Manner) -> Duration {
+        let found = match self.look(wanted, latest.number, manner).await {
             Ok(found) => found,
             Err(words) => {
                 self.tell(ObjectState::Applied, unknown(), words).await;
@@ -233,9 +252,9 @@ impl Task {
                 format!("waits for its objects: {}", needed.message),
             )
         } else {
-            (ObjectState::Applied, found.drifted.join("; "))
+            (ObjectState::Applied, differing(&found.drift))
         };
-        self.tell(state, found.verdict, words).await;
+        self.tell_drifting(state, found.verdict, words, found.drift).await;
         if is_current {
             RELEASE_LOOK.min(self.shared.resync)
         } else {
@@ -243,7 +262,7 @@ impl Task {
         }
     }
 
-    async fn look(&mut self, wanted: &Wanted, number: u64, drift: DriftMode) -> Result<Found, String> {
+    async fn look(&mut self, wanted: &Wanted, number: u64, manner: &Manner) -> Result<Found, String> {
         let (place, client) = (&wanted.place, &self.shared.means.client);
         if self.memory.objects.as_ref().is_none_or(|(known, _)| *known != number) {
             let run = Run::prepare(&self.shared.means, place, HELM_TIMEOUT)
@@ -252,20 +271,30 @@ impl Task {
             let text = run.manifest().await.map_err(|error| line(&error))?;
             let managed = manifest::read(&text).map_err(|why| format!("its manifest is not understood: {why}"))?;
             self.memory.objects = Some((number, Objects::new(managed)));
+            // They are compared once they are watched.
+            self.memory.compare_due = Instant::now() + self.shared.resync;
         }
-        let compare = Instant::now() >= self.memory.compare_due;
+        let is_due = Instant::now() >= self.memory.compare_due;
         let Some((_, objects)) = &mut self.memory.objects else {
             return Err("its manifest is not known".to_owned());
         };
-        let found = objects
-            .look(client, &self.shared.kinds, place, compare.then_some(drift))
-            .await;
-        let found = found.map_err(|error| error.line())?;
-        if compare {
+        objects.take(self.touches.take());
+        if is_due || self.memory.manner != *manner {
+            objects.doubt();
+        }
+        let found = objects.look(client, &self.shared.kinds, place, manner).await;
+        let mut found = found.map_err(|error| error.line())?;
+        self.memory.manner.clone_from(manner);
+        if is_due {
             self.memory.compare_due = Instant::now() + self.shared.resync;
-            if !found.drifted.is_empty() {
-                info!(object = %self.chart, drifted = found.drifted.len(), "Found drift of a release.");
-            }
+        }
+        // Nobody listens any more only when this task is about to end.
+        if let Some(objects) = found.follow.take() {
+            let _ended = self.news.send((self.chart.clone(), News::Follow(objects))).await;
+        }
+        if !found.corrections.are_none() {
+            let news = News::Corrected(found.corrections);
+            let _ended = self.news.send((self.chart.clone(), news)).await;
         }
         Ok(found)
     }
@@ -285,8 +314,6 @@ impl Task {
                 memory.fetches.reset();
                 memory.looks.reset();
                 memory.objects = None;
-                // What helm just wrote needs no comparison.
-                memory.compare_due = Instant::now() + self.shared.resync;
                 Duration::ZERO
             }
             Err(error) => self.failed(error).await,
@@ -341,100 +368,7 @@ impl Task {
         pause
     }
 
-    async fn rollback(&mut self, wanted: &Wanted, number: u64) -> Duration {
-        let words = format!("helm goes back to revision {number}");
-        self.tell(ObjectState::Waiting, unknown(), self.because(words)).await;
-        let rolled = async {
-            let run = Run::prepare(&self.shared.means, &wanted.place, wanted.timeout()).await?;
-            run.rollback(number, wanted).await
-        };
-        let rolled = rolled.await;
-        self.undone(rolled, "Rolled back a release.").await
-    }
-
-    async fn uninstall(&mut self, wanted: &Wanted) -> Duration {
-        let words = self.because("helm takes it away to install it anew".to_owned());
-        self.tell(ObjectState::Waiting, unknown(), words).await;
-        let uninstalled = async {
-            let run = Run::prepare(&self.shared.means, &wanted.place, wanted.timeout()).await?;
-            run.uninstall(wanted.order.disable_hooks).await
-        };
-        let uninstalled = uninstalled.await;
-        self.undone(uninstalled, "Took away a failed install.").await
-    }
-
-    async fn undone(&mut self, outcome: Result<(), RunError>, done: &'static str) -> Duration {
-        match outcome {
-            Ok(()) => {
-                info!(object = %self.chart, "{done}");
-                self.memory.tries.unhealthy = false;
-                Duration::ZERO
-            }
-            Err(error) => {
-                let words = self.because(message::shorten(&line(&error)));
-                self.tell(ObjectState::Failed, unknown(), words).await;
-                self.memory.fetches.wait()
-            }
-        }
-    }
-
-    async fn forget(&mut self, wanted: &Wanted, latest: &LiveRevision) -> Duration {
-        match live::forget(&self.shared.means.client, &wanted.place, latest).await {
-            Ok(()) => {
-                info!(object = %self.chart, "Forgot a half-made revision.");
-                Duration::ZERO
-            }
-            Err(error) => self.unreachable(&error.line()).await,
-        }
-    }
-
-    /// One step towards no release.
-    async fn remove(&mut self, place: &Place) -> Duration {
-        let live = match Live::read(&self.shared.means.client, place).await {
-            Ok(live) => live,
-            Err(error) => return self.unreachable(&error.line()).await,
-        };
-        let owner = super::wanted::owner(&self.chart);
-        match decide_removal(&owner, &live) {
-            Step::Nothing => {
-                self.tell_told(Told {
-                    content: String::new(),
-                    state: ObjectState::Removing,
-                    verdict: unknown(),
-                    message: "it is gone".to_owned(),
-                    gone: true,
-                })
-                .await;
-                RELEASE_LOOK
-            }
-            Step::GiveUp(words) => {
-                self.tell(ObjectState::Kept, unknown(), words).await;
-                RELEASE_LOOK
-            }
-            _ => {
-                self.tell(ObjectState::Removing, unknown(), "helm uninstalls it".to_owned())
-                    .await;
-                let uninstalled = async {
-                    let run = Run::prepare(&self.shared.means, place, HELM_TIMEOUT).await?;
-                    run.uninstall(false).await
-                };
-                match uninstalled.await {
-                    Ok(()) => {
-                        info!(object = %self.chart, "Uninstalled a release.");
-                        Duration::ZERO
-                    }
-                    Err(error) => {
-                        let words = message::shorten(&line(&error));
-                        warn!(object = %self.chart, error = words, "Failed to uninstall a release.");
-                        self.tell(ObjectState::Removing, unknown(), words).await;
-                        self.memory.fetches.wait()
-                    }
-                }
-            }
-        }
-    }
-
-    async fn unreachable(&mut self, words: &str) -> Duration {
+    pub(super) async fn unreachable(&mut self, words: &str) -> Duration {
         let state = match *self.orders.borrow() {
             Order::Keep(..) => ObjectState::Waiting,
             Order::Remove(_) => ObjectState::Removing,
@@ -444,14 +378,26 @@ impl Task {
     }
 
     /// Words, with the failure that led to them.
-    fn because(&self, words: String) -> String {
+    pub(super) fn because(&self, words: String) -> String {
         match self.memory.words.as_str() {
             "" => words,
             why => format!("{words}, since {why}"),
         }
     }
 
-    async fn tell(&mut self, state: ObjectState, verdict: Verdict, message: String) {
+    pub(super) async fn tell(&mut self, state: ObjectState, verdict: Verdict, message: String) {
+        self.tell_drifting(state, verdict, message, Vec::new()).await;
+    }
+
+    async fn tell_drifting(
+        &mut self,
+        state: ObjectState,
+        verdict: Verdict,
+        message: String,
+        mut drift: Vec<ObjectDrift>,
+    ) {
+        let more = drift.len().saturating_sub(DRIFT_OBJECTS_MAX);
+        drift.truncate(DRIFT_OBJECTS_MAX);
         let content = match &*self.orders.borrow() {
             Order::Keep(..) => self.memory.content.clone(),
             Order::Remove(_) => String::new(),
@@ -462,17 +408,32 @@ impl Task {
             verdict,
             message: message::shorten(&message),
             gone: false,
+            drift,
+            more,
         })
         .await;
     }
 
-    async fn tell_told(&mut self, told: Told) {
+    pub(super) async fn tell_told(&mut self, told: Told) {
         if self.memory.told.as_ref() == Some(&told) {
             return;
         }
         self.memory.told = Some(told.clone());
         // Nobody listens any more only when this task is about to end.
-        let _ended = self.news.send((self.chart.clone(), told)).await;
+        let news = News::Told(Box::new(told));
+        let _ended = self.news.send((self.chart.clone(), news)).await;
+    }
+}
+
+fn differing(drift: &[ObjectDrift]) -> String {
+    match drift {
+        [] => String::new(),
+        [one] => format!("{} is not as its manifest says", one.object),
+        [first, ..] => format!(
+            "{} of its objects are not as its manifest says, as {}",
+            drift.len(),
+            first.object
+        ),
     }
 }
 
@@ -484,7 +445,7 @@ async fn release(run: &Run, wanted: &Wanted, rendered: &Rendered, is_install: bo
     }
 }
 
-fn unknown() -> Verdict {
+pub(super) fn unknown() -> Verdict {
     Verdict {
         health: Health::Unknown,
         message: String::new(),

@@ -1,6 +1,6 @@
 //! Follows every kind of which something is applied, so that a change is known when it happens.
 //!
-//! In: which objects are ours. Out: [`Watched`], what was seen of them, in a bounded queue. A watch tells of
+//! In: which objects are ours, those of releases among them. Out: [`Watched`], what was seen of them, in a bounded queue. A watch tells of
 //! everybody's objects; those of others are dropped where they are read (`follow`), so that memory grows with what is
 //! ours. Kinds whose health is read come whole, all others as metadata. What a sighting means is `touch`'s.
 
@@ -131,8 +131,11 @@ impl Session {
     pub(super) fn own(&self) {
         let slots = self.units.values().flat_map(|unit| &unit.slots);
         let places = slots.filter_map(|slot| Some(&slot.place.as_ref()?.key));
-        self.watches
-            .own(places.chain(self.inventory.iter().map(|(key, _)| key)));
+        self.watches.own(
+            places
+                .chain(self.inventory.iter().map(|(key, _)| key))
+                .chain(self.releases.followed().map(|followed| &followed.key)),
+        );
     }
 
     /// Watches what is applied now, and nothing else.
@@ -143,6 +146,9 @@ impl Session {
             if let Some(kind) = entry.and_then(|entry| self.kinds.find_any(&entry.api_version, &key.kind)) {
                 spreads.add(key, kind);
             }
+        }
+        for followed in self.releases.followed() {
+            spreads.add(&followed.key, &followed.kind);
         }
         self.watches.keep(&self.client, &spreads.scopes());
     }

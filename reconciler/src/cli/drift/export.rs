@@ -79,7 +79,8 @@ fn localizations(placement: &Drifted, namespace: &str) -> (String, Vec<String>) 
     let mut names = BTreeSet::new();
     let mut documents = Vec::new();
     for object in &placement.objects {
-        let (fields, others): (Vec<_>, Vec<_>) = object.fields.iter().partition(|field| is_acceptable(field));
+        let is_acceptable = |field: &&FieldDrift| object.chart.is_none() && is_acceptable(field);
+        let (fields, others): (Vec<_>, Vec<_>) = object.fields.iter().partition(is_acceptable);
         notes.extend(others.into_iter().map(|field| note(object, field)));
         if !fields.is_empty() {
             let name = free_name(&placement.unit, object, &mut names);
@@ -95,13 +96,16 @@ fn is_acceptable(field: &FieldDrift) -> bool {
 }
 
 fn note(object: &ObjectDrift, field: &FieldDrift) -> String {
-    let why = if field.hidden {
-        "its value is not told, since it is a Secret's or too long"
-    } else {
-        "it is not in Git"
+    let why = match &object.chart {
+        Some(chart) => format!(
+            "it is made by HelmChart {}/{}, whose values may accept it",
+            chart.namespace, chart.name
+        ),
+        None if field.hidden => "its value is not told, since it is a Secret's or too long".to_owned(),
+        None => "it is not in Git".to_owned(),
     };
     let (path, object) = (output::visible(&field.path), output::visible(&label(object)));
-    format!("note: {path} of {object} is not accepted: {why}\n")
+    format!("note: {path} of {object} is not accepted: {}\n", output::visible(&why))
 }
 
 fn localization(namespace: &str, name: &str, object: &ObjectDrift, fields: &[&FieldDrift]) -> Value {
@@ -191,6 +195,7 @@ mod tests {
             fields: vec![field],
             more: 0,
             message: String::new(),
+            chart: None,
         }
     }
 
@@ -209,6 +214,15 @@ mod tests {
                 object("office", "system-a", field("/data/a", Some(json!("1")))),
                 object("shop", "hidden", hidden),
                 object("shop", "ours", ours),
+                ObjectDrift {
+                    chart: Some(ObjectKey::new(
+                        "fleet.flotilla.dev/v1alpha1",
+                        "HelmChart",
+                        "team",
+                        "web",
+                    )),
+                    ..object("shop", "charted", field("/data/a", Some(json!("1"))))
+                },
             ],
         );
         let (text, notes) = localizations(&placement, "north");
@@ -223,6 +237,7 @@ mod tests {
         let expected = [
             "note: /data/token of ConfigMap shop/hidden is not accepted: its value is not told, since it is a Secret's or too long\n",
             "note: /metadata/annotations/fleet.flotilla.dev~1unit of ConfigMap shop/ours is not accepted: it is not in Git\n",
+            "note: /data/a of ConfigMap shop/charted is not accepted: it is made by HelmChart team/web, whose values may accept it\n",
         ];
         assert_eq!(notes, expected);
     }

@@ -136,6 +136,10 @@ impl State {
                 // What its charts bring may be other objects now, without a commit.
                 self.predictions_moved |= has_charts;
             }
+            // What was put right before the first report is of another time, which nobody can date.
+            if let Some(before) = &known.report {
+                self.corrections = self.corrections.and(report.corrections.since(before.corrections));
+            }
             known.report = Some(Arc::new(report));
         }
     }

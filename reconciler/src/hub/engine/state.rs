@@ -13,7 +13,7 @@ use super::condition::Condition;
 use super::event::{Effect, Head, Relation};
 use super::recovery::Recovery;
 use super::remote::RemoteState;
-use crate::wire::{Envelope, EnvelopeUnit, LineageGrant, list_digest};
+use crate::wire::{Corrections, Envelope, EnvelopeUnit, LineageGrant, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +54,8 @@ pub struct State {
     pub plan_failed: Option<(Revision, String)>,
     /// Cluster → what is known of it; registered ones, and those that reported before.
     pub clusters: BTreeMap<ClusterName, ClusterState>,
+    /// How often appliers put right what others changed, since this hub first heard of each.
+    pub corrections: Corrections,
     /// How far the objects in a hub cluster have come.
     pub objects: Option<Condition>,
     /// Counts the writes to the state refs that began or ended.

@@ -201,6 +201,7 @@ impl World {
             kubernetes_version: Some("v1.36.1".to_owned()),
             api_versions: Vec::new(),
             trouble: String::new(),
+            corrections: crate::wire::Corrections::default(),
         };
         edit(&mut report);
         self.hear(Event::Reported {

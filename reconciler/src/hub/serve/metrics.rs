@@ -2,12 +2,14 @@
 //! own enums, never names of clusters or units, so that their number is fixed.
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::hub::engine::State;
 use crate::hub::observe::Observation;
+use crate::wire::Corrections;
 
 /// The content type of what [`text`] gives.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -20,6 +22,12 @@ struct InState {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfSeverity {
     severity: Word,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfCorrection {
+    owner: Word,
+    cause: Word,
 }
 
 /// A word of one of our enums.
@@ -107,9 +115,28 @@ pub(super) fn text(state: &State) -> Result<String, std::fmt::Error> {
         "1 while the hub holds still until it knows what clusters hold",
         recovering,
     );
+    corrected(&mut registry, &state.corrections);
     let mut out = String::new();
     encode(&mut out, &registry)?;
     Ok(out)
+}
+
+fn corrected(registry: &mut Registry, corrections: &Corrections) {
+    let family = Family::<OfCorrection, Counter>::default();
+    let help = "Objects of units and releases that were put right after somebody changed or removed them";
+    registry.register("drift_corrected", help, family.clone());
+    for (owner, cause, count) in [
+        ("Unit", "Changed", corrections.unit_changed),
+        ("Unit", "Removed", corrections.unit_removed),
+        ("Release", "Changed", corrections.release_changed),
+        ("Release", "Removed", corrections.release_removed),
+    ] {
+        let labels = OfCorrection {
+            owner: Word(owner),
+            cause: Word(cause),
+        };
+        family.get_or_create(&labels).inc_by(count);
+    }
 }
 
 fn family<Label>(registry: &mut Registry, name: &str, help: &str) -> Family<Label, Gauge>

@@ -469,6 +469,32 @@ async fn metrics_and_readiness_tell_of_the_state() {
 }
 
 #[tokio::test]
+async fn what_was_put_right_is_counted_over_restarts_of_agents() {
+    let mut api = Api::settled();
+    // The first report of the fixture counted nothing; an agent that restarts begins at nothing again.
+    for (changed, removed) in [(2, 0), (3, 1), (1, 1)] {
+        api.change(|world| {
+            world.report_with("a", |report| {
+                report.corrections.unit_changed = changed;
+                report.corrections.release_removed = removed;
+            });
+        });
+    }
+    let (_, body) = api.ask("GET", "/metrics", "*/*").await;
+    let text = body.collect().await.expect("a whole body").to_bytes();
+    let text = String::from_utf8(text.to_vec()).expect("text");
+    for line in [
+        "# TYPE flotilla_drift_corrected counter",
+        "flotilla_drift_corrected_total{owner=\"Unit\",cause=\"Changed\"} 4",
+        "flotilla_drift_corrected_total{owner=\"Unit\",cause=\"Removed\"} 0",
+        "flotilla_drift_corrected_total{owner=\"Release\",cause=\"Changed\"} 0",
+        "flotilla_drift_corrected_total{owner=\"Release\",cause=\"Removed\"} 2",
+    ] {
+        assert!(text.contains(line), "{line} is missing in {text}");
+    }
+}
+
+#[tokio::test]
 async fn only_this_machine_is_served() {
     for text in ["0.0.0.0:0", "192.0.2.1:7070", "[::]:7070"] {
         let refused = text.parse::<Listen>();

@@ -41,6 +41,7 @@ fn said(name: &str, version: &str) -> Event {
         api_versions: vec!["v1/Service".to_owned()],
         without_hub_since: None,
         trouble: String::new(),
+        corrections: crate::wire::Corrections::default(),
     };
     Event::Reported {
         report: Box::new(report),

@@ -333,6 +333,7 @@ impl World {
             kubernetes_version: None,
             api_versions: Vec::new(),
             trouble: String::new(),
+            corrections: crate::wire::Corrections::default(),
         };
         self.hear(Event::Reported {
             report: Box::new(report),
