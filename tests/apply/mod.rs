@@ -9,6 +9,7 @@ mod drift;
 mod faults;
 mod first;
 mod health;
+mod injected;
 mod journalled;
 mod keeping;
 mod killed;

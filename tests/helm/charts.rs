@@ -185,3 +185,26 @@ pub(super) fn refused() -> Files {
         ),
     ]
 }
+
+/// A Job that never ends without nodes, and no hook.
+pub(super) fn job() -> Files {
+    vec![
+        CHART,
+        ("values.yaml", "colour: blue\n"),
+        SETTINGS,
+        (
+            "templates/job.yaml",
+            "apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: work, image: registry.example/work:1}
+",
+        ),
+    ]
+}

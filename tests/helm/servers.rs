@@ -179,20 +179,21 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>>
 }
 
 /// A certificate for `localhost`, and the authority it descends from.
-struct Certificate {
-    authority: String,
+pub(crate) struct Certificate {
+    /// The authority, as PEM.
+    pub(crate) authority: String,
     chain: rcgen::Certificate,
     key: rcgen::KeyPair,
 }
 
 impl Certificate {
-    fn new(port: u16) -> Self {
+    pub(crate) fn new(port: u16) -> Self {
         let authority_key = rcgen::KeyPair::generate().expect("ring makes a key");
         let mut authority = rcgen::CertificateParams::new(Vec::new()).expect("no names are good names");
         // Two authorities of one name are one to whoever verifies.
         authority
             .distinguished_name
-            .push(rcgen::DnType::CommonName, format!("charts of port {port}"));
+            .push(rcgen::DnType::CommonName, format!("tests of port {port}"));
         authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let pem = authority.self_signed(&authority_key).expect("ring signs").pem();
         let issuer = rcgen::Issuer::new(authority, authority_key);
@@ -206,7 +207,8 @@ impl Certificate {
         }
     }
 
-    fn acceptor(&self) -> TlsAcceptor {
+    /// What serves with it.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)

@@ -15,6 +15,7 @@ mod first_push;
 mod leaving;
 mod objects;
 mod plan;
+mod pushed_chart;
 mod readme;
 mod real_inputs;
 mod refs;
