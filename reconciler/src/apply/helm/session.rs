@@ -167,7 +167,6 @@ impl Session {
         let taken = self.releases.take(news);
         self.corrections.add(&taken.corrections);
         if !taken.followed.is_empty() {
-            self.own();
             self.follow();
             self.releases.are_watched(&taken.followed);
         }

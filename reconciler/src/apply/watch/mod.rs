@@ -140,6 +140,8 @@ impl Session {
 
     /// Watches what is applied now, and nothing else.
     pub(super) fn follow(&mut self) {
+        // Kinds may have become known since: an object that a watch lists and takes for somebody else's counts as gone.
+        self.own();
         let mut spreads = Spreads::default();
         for key in self.known.keys() {
             let entry = self.inventory.get(key);
