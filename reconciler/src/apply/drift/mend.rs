@@ -14,7 +14,7 @@ use super::compare::{Basis, Live, drift};
 use super::ignore::is_ignored;
 use super::touch::Touch;
 use crate::apply::Desired;
-use crate::apply::ownership::{REPLICAS, pointer};
+use crate::apply::ownership::{REPLICAS, is_left_to_scaler, pointer};
 use crate::apply::pass::{Brought, Flight, PassEnd};
 use crate::apply::session::{Interrupt, Outcome, Session, SessionError};
 use crate::apply::status::ApplyReport;
@@ -281,7 +281,11 @@ impl Claim<'_> {
             return Vec::new();
         };
         let mut fields = drift(manifest, live, managed, self.basis);
-        fields.retain(|field| !(is_ignored(field, &self.rules) || self.is_scaled && field.path == REPLICAS));
+        fields.retain(|field| {
+            let is_scaled = self.is_scaled && field.path == REPLICAS;
+            let is_theirs = is_scaled || is_left_to_scaler(&field.path, &field.manager, managed);
+            !is_theirs && !is_ignored(field, &self.rules)
+        });
         fields
     }
 

@@ -89,7 +89,7 @@ impl Claim<'_> {
         if self.is_ignored(cause, path) {
             return Ruling::Leave(Why::Ignored);
         }
-        if cause.field == ".spec.replicas" && (self.scaled || is_scaled_by_controller(cause)) {
+        if self.scaled && cause.field == ".spec.replicas" || is_scaled_by_controller(cause) {
             return Ruling::Leave(Why::Scaled);
         }
         if cause.manager == FIELD_MANAGER && cause.subresource.is_empty() {

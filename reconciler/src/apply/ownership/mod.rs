@@ -23,5 +23,5 @@ pub(super) use fields::Owners;
 pub(super) use immutable::{Immutable, differing, immutable, objection, orphans};
 pub(super) use migrate::migrated;
 pub(super) use path::{Path, locate, pointer};
-pub(super) use scale::{REPLICAS, scaled_by};
+pub(super) use scale::{REPLICAS, is_left_to_scaler, scaled_by};
 pub(super) use shape::{leave_out, left_by_rules};

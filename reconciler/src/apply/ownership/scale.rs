@@ -1,5 +1,6 @@
-//! Objects whose replicas an autoscaler sets.
+//! Objects whose replicas or resources an autoscaler sets.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use render::ObjectKey;
 use render::name::group_of;
 use serde_json::Value;
@@ -31,9 +32,30 @@ pub(in crate::apply) fn scaled_by(object: &Value) -> Option<ObjectKey> {
     ))
 }
 
-/// Whether replicas were set through `scale` by something that is no hand: an autoscaler goes that way.
+/// Whether a field was set in the way of autoscalers: replicas through `scale`, a pod's resources through `resize`, by
+/// something that is no hand.
 pub(super) fn is_scaled_by_controller(cause: &Cause) -> bool {
-    cause.subresource == "scale" && !is_hand(&cause.manager)
+    let is_theirs = match cause.subresource.as_str() {
+        "scale" => cause.field == ".spec.replicas",
+        "resize" => cause.field.starts_with(".spec.containers"),
+        _ => false,
+    };
+    is_theirs && !is_hand(&cause.manager)
+}
+
+/// The same of a field by its pointer, as the object's own entries say it.
+pub(in crate::apply) fn is_left_to_scaler(pointer: &str, manager: &str, managed: &[ManagedFieldsEntry]) -> bool {
+    let wrote_through = |subresource: &str| {
+        managed
+            .iter()
+            .any(|entry| entry.subresource.as_deref() == Some(subresource) && entry.manager.as_deref() == Some(manager))
+    };
+    let through = match pointer {
+        REPLICAS => "scale",
+        _ if pointer.starts_with("/spec/containers/") && pointer.contains("/resources") => "resize",
+        _ => return false,
+    };
+    !is_hand(manager) && wrote_through(through)
 }
 
 #[cfg(test)]
@@ -41,6 +63,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_controllers_write_in_the_way_of_autoscalers_is_left_to_them() {
+        let entry = |manager: &str, subresource: Option<&str>| ManagedFieldsEntry {
+            manager: Some(manager.to_owned()),
+            subresource: subresource.map(str::to_owned),
+            ..ManagedFieldsEntry::default()
+        };
+        let managed = [
+            entry("keda", Some("scale")),
+            entry("kubectl", Some("scale")),
+            entry("updater", Some("resize")),
+            entry("operator", None),
+        ];
+        let cpu = "/spec/containers/0/resources/requests/cpu";
+        for (pointer, manager, expected) in [
+            (REPLICAS, "keda", true),
+            (REPLICAS, "kubectl", false),
+            (REPLICAS, "operator", false),
+            (REPLICAS, "updater", false),
+            (cpu, "updater", true),
+            (cpu, "keda", false),
+            ("/spec/containers/0/image", "updater", false),
+        ] {
+            let left = is_left_to_scaler(pointer, manager, &managed);
+            assert_eq!(left, expected, "{manager} at {pointer}");
+        }
+    }
 
     #[test]
     fn an_autoscaler_names_the_object_that_it_scales() {
