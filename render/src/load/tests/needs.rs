@@ -147,3 +147,33 @@ fn an_object_that_names_nothing_says_so() {
         ("did you mean /ConfigMap/shop/base?", false)
     );
 }
+
+#[test]
+fn a_helm_chart_is_named_as_any_object_in_the_group_that_declares_it() {
+    for api_version in ["fleet.flotilla.dev/v1alpha1", "apps.clusternet.io/v1alpha1"] {
+        let group = api_version.split('/').next().expect("a group");
+        let chart = format!(
+            "apiVersion: {api_version}
+kind: HelmChart
+metadata: {{name: cache, namespace: shop}}
+spec: {{repo: 'https://charts.example.org', chart: redis, version: 1.2.3, targetNamespace: shop}}
+"
+        );
+        let files = [
+            ("c.yaml".to_owned(), CLUSTER.to_owned()),
+            ("web.yaml".to_owned(), depending("web", "[]")),
+            (
+                "feeds/web/o.yaml".to_owned(),
+                object("web", &format!("{group}/HelmChart/shop/cache")),
+            ),
+            ("base.yaml".to_owned(), depending("base", "[]")),
+            ("feeds/base/chart.yaml".to_owned(), chart),
+        ];
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        let (_, findings) = loaded(&files);
+        assert!(findings.is_empty(), "{group}: {findings:#?}");
+    }
+}
