@@ -71,7 +71,7 @@ fn what_goes_beyond_a_budget_stays_until_a_commit_allows_exactly_that() {
     assert_verified(&fleet.repository);
     // A commit that loosens the budget cannot use it at once.
     let before = uids(&fleet, GREETING);
-    let shown = in_clone(&fleet, &["allow-prune", "--dry-run"]);
+    let shown = in_clone(&fleet, &["allow-prune", "--dry-run", "--all"]);
     assert!(
         shown
             .stderr
