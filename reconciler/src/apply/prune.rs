@@ -5,21 +5,12 @@
 //! missing is the reason why it is kept, in words for people.
 
 use kube::core::ObjectMeta;
-use render::model::ANNOTATION_PRUNE;
+use render::keep::kept_by;
 use render::{ObjectKey, UnitKey};
 
 use super::inventory::Entry;
 use super::{FIELD_MANAGER, NAMESPACE};
 use crate::limits::FINALIZER_PATIENCE;
-
-/// Helm's annotation of the same meaning.
-const ANNOTATION_HELM_POLICY: &str = "helm.sh/resource-policy";
-
-/// Flux's.
-const ANNOTATION_FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
-
-/// Argo CD's: a list of options, of which two say it.
-const ANNOTATION_ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 
 /// Namespaces that clusters cannot do without, and our own.
 const PROTECTED_NAMESPACES: [&str; 5] = ["default", "kube-system", "kube-public", "kube-node-lease", NAMESPACE];
@@ -112,7 +103,7 @@ impl Proof {
                 .iter()
                 .flatten()
                 .any(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER)),
-            kept_by: kept_by(metadata),
+            kept_by: kept_by(|name| metadata.annotations.as_ref()?.get(name).map(String::as_str)),
             going: Going::of(metadata),
         }
     }
@@ -220,24 +211,6 @@ fn protected(key: &ObjectKey) -> Option<&'static str> {
     }
     // The applier's own lease, inventory and keys are here, and perhaps the applier itself.
     (key.namespace == NAMESPACE).then_some("nothing in the namespace flotilla-system is ever removed")
-}
-
-/// The annotation that keeps an object when it leaves its unit: ours, or the word that people know from elsewhere.
-fn kept_by(metadata: &ObjectMeta) -> Option<&'static str> {
-    let annotations = metadata.annotations.as_ref()?;
-    let says = |name: &str, word: &str| {
-        let value = annotations.get(name);
-        value.is_some_and(|value| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)))
-    };
-    let words = [
-        (ANNOTATION_PRUNE, "disabled"),
-        (ANNOTATION_HELM_POLICY, "keep"),
-        (ANNOTATION_FLUX_PRUNE, "disabled"),
-        (ANNOTATION_ARGO_OPTIONS, "Prune=false"),
-        (ANNOTATION_ARGO_OPTIONS, "Delete=false"),
-    ];
-    let found = words.into_iter().find(|(name, word)| says(name, word));
-    found.map(|(name, _)| name)
 }
 
 impl Going {

@@ -47,7 +47,7 @@ fn in_any_spelling(object: &ObjectKey, holds: impl Fn(&ObjectKey) -> bool) -> bo
 /// A key as an API server sees it: without a namespace is in `default`. A kind that has no namespaces is never given
 /// one, so that nothing else is meant by it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Same<'a>(pub(super) &'a ObjectKey);
+pub(crate) struct Same<'a>(pub(crate) &'a ObjectKey);
 
 impl Same<'_> {
     fn parts(&self) -> (&str, &str, &str, &str) {

@@ -26,6 +26,8 @@ use crate::plan::{Plan, Snapshot};
 pub use budget::{Exceeded, REASON_BUDGET, Removal};
 pub use holdings::Holdings;
 
+pub(crate) use holdings::Same;
+
 use scene::Scene;
 
 /// What decides about removal, beside the snapshot.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::describe::{Content, Description};
-use crate::name::ObjectKey;
+use crate::name::{ObjectKey, UnitKey};
 
 /// One object's change between two contents.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,6 +28,18 @@ pub enum Change {
     Added,
     /// It is gone.
     Removed,
+    /// It leaves the unit and stays in the cluster; by what.
+    Kept(String),
+    /// It leaves the unit, and another one has it from now on.
+    MovedTo(UnitKey),
+    /// It comes from another unit, as it is but for these fields.
+    #[serde(rename_all = "camelCase")]
+    MovedFrom {
+        /// The unit that had it.
+        unit: UnitKey,
+        /// What differs, sorted by pointer.
+        fields: Vec<FieldChange>,
+    },
     /// These fields differ, sorted by pointer.
     Changed(Vec<FieldChange>),
     /// An encrypted document differs; what in it, nobody here can tell.
@@ -73,7 +85,8 @@ fn by_key(description: Option<&Description>) -> BTreeMap<&ObjectKey, &Content> {
     objects.map(|object| (&object.key, &object.content)).collect()
 }
 
-fn content_change(key: &ObjectKey, from: &Content, to: &Content) -> Option<Change> {
+/// What differs between two contents of one object; `None` where nothing does.
+pub(super) fn content_change(key: &ObjectKey, from: &Content, to: &Content) -> Option<Change> {
     if from == to {
         return None;
     }

@@ -7,6 +7,7 @@ mod delta;
 mod diff;
 mod memo;
 mod previews;
+mod settle;
 mod unit;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use crate::published::{Published, UnitPlacement};
 pub use delta::{Alike, ClusterDelta, Delta, Share, deltas};
 pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
+pub use settle::{Fixed, Part, fixed, settle};
 
 /// All that a decision may look at.
 #[derive(Clone, Debug)]

@@ -1,4 +1,6 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
+use render::keep::ANNOTATION_HELM_POLICY;
+use render::model::ANNOTATION_PRUNE;
 
 use super::*;
 

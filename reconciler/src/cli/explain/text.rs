@@ -155,7 +155,11 @@ fn cluster_body(cluster: &Value) -> String {
     let variant = cluster["variant"]
         .as_str()
         .map(|variant| format!(", variant {}", visible(variant)));
-    let mut body = format!("{word}{}\n", variant.unwrap_or_default());
+    let drift = match cluster["drift"].as_str().filter(|_| has_it(cluster)) {
+        None => String::new(),
+        Some(mode) => format!(", drift mode {}", visible(mode)),
+    };
+    let mut body = format!("{word}{}{drift}\n", variant.unwrap_or_default());
     for reason in list(cluster, "reasons").filter_map(Value::as_str) {
         write(&mut body, format_args!("    {}\n", visible(reason)));
     }

@@ -1,19 +1,20 @@
 //! The changes between what is rendered, or another revision, and the revision that is planned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use render::describe::Description;
 use render::guard::{Evidence, Exceeded, Holdings};
 use render::load::LoadMemo;
-use render::plan::{Alike, ClusterDelta, Delta, Memo, ObjectChange, Share, changes, deltas};
+use render::model::{DeletionPolicy, DriftMode};
+use render::plan::{Alike, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, Share, deltas, fixed, settle};
 use render::suspend::Suspensions;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 use serde::Serialize;
 
-use super::PlanArguments;
 use super::summary::Summary;
+use super::{PlanArguments, immutable};
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
 use crate::hub::{Rules, departed, departed_findings, load_revision, plan_fleet, plan_guarded};
@@ -67,7 +68,12 @@ pub(super) struct Group {
     pub(super) clusters: Vec<ClusterName>,
     pub(super) from: Option<Share>,
     pub(super) to: Option<Share>,
+    /// What is done there about fields that others change.
+    pub(super) drift: DriftMode,
     pub(super) objects: Vec<ObjectChange>,
+    /// Objects that differ in a field which cannot change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) immutable: Vec<Fixed>,
 }
 
 /// What the plan is compared with.
@@ -93,17 +99,32 @@ pub(super) fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
     let now = jiff::Timestamp::now().as_second();
     let published = std::mem::take(&mut before.published);
     let planned = guarded(&source, &to, published, &before, now)?;
-    let units = deltas(&planned.previous.units, &planned.plan.units);
-    let units = units
-        .into_iter()
-        .map(|delta| unit_change(delta, &before.contents, &planned, now));
-    let units = units.collect::<anyhow::Result<Vec<_>>>()?;
+    let deltas = deltas(&planned.previous.units, &planned.plan.units);
+    let mut parts = Vec::new();
+    for delta in &deltas {
+        parts.extend(parts_of(delta, &before.contents, &planned.plan.contents)?);
+    }
+    let mut groups: BTreeMap<UnitKey, Vec<Group>> = BTreeMap::new();
+    for part in settle(&parts, &planned.left) {
+        groups.entry(part.unit.clone()).or_default().push(Group::of(part));
+    }
+    let suspensions = planned.fleet.suspensions();
+    let change = |delta: Delta| UnitChange {
+        removed: !planned.plan.units.contains_key(&delta.unit),
+        groups: groups.remove(&delta.unit).unwrap_or_default(),
+        held: held(&delta, suspensions, now),
+        unit: delta.unit,
+    };
+    let units: Vec<_> = deltas.into_iter().map(change).collect();
+    let refused = immutable::findings(&units, &planned.fleet);
+    let mut findings: Vec<_> = planned.findings.into_iter().chain(refused).collect();
+    findings.sort();
     Ok(Shown {
         from: before.revision,
         to,
-        summary: Summary::of(&units, &planned.findings),
+        summary: Summary::of(&units, &findings),
         units,
-        findings: planned.findings,
+        findings,
         exceeded: planned.exceeded,
     })
 }
@@ -143,6 +164,8 @@ struct Planned {
     plan: render::Plan,
     findings: Vec<Finding>,
     exceeded: Vec<Exceeded>,
+    /// Clusters whose file is gone and whose objects stay.
+    left: BTreeSet<ClusterName>,
 }
 
 fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow::Result<Planned> {
@@ -156,6 +179,7 @@ fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow:
         plan,
         findings,
         exceeded: Vec::new(),
+        left: BTreeSet::new(),
     })
 }
 
@@ -172,6 +196,10 @@ fn guarded(
     let (fleet, previous) = (Arc::new(fleet), Arc::new(previous));
     let departed = departed(source, &fleet, &previous, None).with_context(unreadable)?;
     let found = found.into_iter().chain(departed_findings(&departed)).collect();
+    let orphaned = departed
+        .iter()
+        .filter(|(_, left)| left.deletion_policy == DeletionPolicy::Orphan);
+    let left = orphaned.map(|(name, _)| name.clone()).collect();
     let rules = Rules::read(source, &fleet, before.revision.as_ref(), None).with_context(unreadable)?;
     let holdings = |digest: &Digest| {
         before
@@ -192,29 +220,31 @@ fn guarded(
         plan,
         findings,
         exceeded,
+        left,
     })
 }
 
-fn unit_change(delta: Delta, old: &Contents, planned: &Planned, now: i64) -> anyhow::Result<UnitChange> {
-    let new = &planned.plan.contents;
-    let held = held(&delta, planned.fleet.suspensions(), now);
-    let groups = delta.alike().into_iter().map(|Alike { clusters, from, to }| {
+/// The clusters of a unit that change alike, with their contents.
+fn parts_of(delta: &Delta, old: &Contents, new: &BTreeMap<Digest, Arc<Description>>) -> anyhow::Result<Vec<Part>> {
+    let alike = delta.alike().into_iter();
+    let part = |Alike { clusters, from, to }: Alike| {
         let (before, after) = (old.content(from.as_ref())?, new_content(to.as_ref(), new, old)?);
-        let objects = changes(before.as_deref(), after.as_deref());
-        Ok(Group {
-            clusters,
-            from,
-            to,
-            objects,
-        })
-    });
-    let groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(UnitChange {
-        removed: !planned.plan.units.contains_key(&delta.unit),
-        unit: delta.unit,
-        groups,
-        held,
-    })
+        Ok(Part::new(delta.unit.clone(), clusters, (from, before), (to, after)))
+    };
+    alike.map(part).collect()
+}
+
+impl Group {
+    fn of(part: Part) -> Self {
+        Self {
+            drift: part.drift(),
+            immutable: fixed(&part),
+            clusters: part.clusters,
+            from: part.from,
+            to: part.to,
+            objects: part.objects,
+        }
+    }
 }
 
 /// Which of a unit's changes wait for a Suspension to end; `now` is in seconds since 1970.

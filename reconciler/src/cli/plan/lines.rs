@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use render::ObjectKey;
-use render::plan::{Change, FieldChange, Share};
+use render::model::DriftMode;
+use render::plan::{Change, FieldChange, Fixed, ObjectChange, Share};
 
 use super::compare::{Group, Held, UnitChange};
 use super::summary::counted;
@@ -114,21 +115,29 @@ fn group_lines(group: &Group) -> Vec<Line> {
         (Some(from), None) => (Sign::Removed, from.variant.to_string()),
         (None, None) => (Sign::Changed, String::new()),
     };
-    let variant = match variant.as_str() {
-        "" | "default" => String::new(),
-        variant => format!(" (variant {variant})"),
+    let mut about = Vec::new();
+    if !matches!(variant.as_str(), "" | "default") {
+        about.push(format!("variant {variant}"));
+    }
+    match group.drift {
+        DriftMode::Correct => {}
+        DriftMode::Report => about.push("drift mode Report".to_owned()),
+        DriftMode::Freeze => about.push("drift mode Freeze: nothing is changed there".to_owned()),
+    }
+    let about = match about.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", about.join(", ")),
     };
     let mut lines = vec![Line {
         sign,
         depth: 0,
-        what: What::Words(variant),
+        what: What::Words(about),
     }];
-    lines.extend(
-        group
-            .objects
-            .iter()
-            .flat_map(|change| object_lines(&change.object, &change.change)),
-    );
+    for ObjectChange { object, change } in &group.objects {
+        lines.extend(object_lines(object, change));
+        let fixed = group.immutable.iter().filter(|fixed| fixed.object == *object);
+        lines.extend(fixed.map(fixed_line));
+    }
     lines.extend(replica_lines(group));
     lines.extend(applying_lines(group));
     lines
@@ -166,6 +175,9 @@ fn object_lines(object: &ObjectKey, change: &Change) -> Vec<Line> {
     let (sign, name) = match change {
         Change::Added => (Sign::Added, name),
         Change::Removed => (Sign::Removed, name),
+        Change::Kept(by) => (Sign::Changed, format!("{name} (left in the cluster: {by})")),
+        Change::MovedTo(unit) => (Sign::Changed, format!("{name} (moves to {unit})")),
+        Change::MovedFrom { unit, .. } => (Sign::Changed, format!("{name} (comes from {unit})")),
         Change::EncryptedChanged => (Sign::Changed, format!("{name} (encrypted)")),
         Change::Changed(_) => (Sign::Changed, name),
     };
@@ -174,13 +186,30 @@ fn object_lines(object: &ObjectKey, change: &Change) -> Vec<Line> {
         depth: 1,
         what: What::Words(name),
     }];
-    if let Change::Changed(fields) = change {
+    if let Change::Changed(fields) | Change::MovedFrom { fields, .. } = change {
         lines.extend(fields.iter().map(field_line));
     }
     lines
 }
 
-fn object_name(object: &ObjectKey) -> String {
+/// What becomes of an object that differs in a field which cannot change.
+fn fixed_line(fixed: &Fixed) -> Line {
+    let outcome = match fixed.objection.as_str() {
+        "" => "will be recreated",
+        _ => "the API server will refuse it",
+    };
+    Line {
+        sign: Sign::Changed,
+        depth: 2,
+        what: What::Words(visible(&format!(
+            "{outcome}, since {} cannot change",
+            fixed.fields.join(", ")
+        ))),
+    }
+}
+
+/// `Kind namespace/name`.
+pub(super) fn object_name(object: &ObjectKey) -> String {
     let namespace = if object.namespace.is_empty() {
         String::new()
     } else {
@@ -234,7 +263,9 @@ fn value(value: &serde_json::Value) -> String {
 
 /// What a unit loses, in words; empty where it loses nothing.
 pub(super) fn losses(unit: &UnitChange) -> String {
-    let removed = |group: &&Group| group.to.is_none();
+    // What moves or stays is no loss; a unit without objects still leaves.
+    let is_removed = |change: &ObjectChange| change.change == Change::Removed;
+    let removed = |group: &&Group| group.to.is_none() && group.objects.iter().all(is_removed);
     let mut clusters: Vec<_> = unit
         .groups
         .iter()
@@ -245,9 +276,9 @@ pub(super) fn losses(unit: &UnitChange) -> String {
     let mut objects: Vec<_> = unit
         .groups
         .iter()
-        .filter(|group| group.to.is_some())
+        .filter(|group| !removed(group))
         .flat_map(|group| &group.objects)
-        .filter(|change| change.change == Change::Removed)
+        .filter(|change| is_removed(change))
         .map(|change| object_name(&change.object))
         .collect();
     objects.sort();

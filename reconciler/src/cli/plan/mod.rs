@@ -5,6 +5,7 @@
 
 mod clone;
 mod compare;
+mod immutable;
 mod lines;
 mod markdown;
 mod summary;

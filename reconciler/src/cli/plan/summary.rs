@@ -20,6 +20,10 @@ pub(super) struct Summary {
     pub(super) removed_units: usize,
     /// Objects that leave a cluster, counted once per cluster.
     pub(super) removed_objects: usize,
+    /// Objects that leave a unit and stay in the cluster, counted once per cluster.
+    pub(super) kept_objects: usize,
+    /// Objects that another unit has from now on, counted once per cluster.
+    pub(super) moved_objects: usize,
     /// Findings that hold something back.
     pub(super) errors: usize,
     /// Findings that do not.
@@ -31,16 +35,21 @@ impl Summary {
         let groups = || units.iter().flat_map(|unit| &unit.groups);
         let clusters: BTreeSet<_> = groups().flat_map(|group| &group.clusters).collect();
         let removed = units.iter().filter(|unit| unit.removed).count();
-        let removed_of = |group: &super::compare::Group| {
-            let objects = group.objects.iter();
-            objects.filter(|object| object.change == Change::Removed).count() * group.clusters.len()
+        let count = |is_it: fn(&Change) -> bool| -> usize {
+            let of_group = |group: &super::compare::Group| {
+                let objects = group.objects.iter();
+                objects.filter(|object| is_it(&object.change)).count() * group.clusters.len()
+            };
+            groups().map(of_group).sum()
         };
         let of = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
         Self {
             units: units.len() - removed,
             clusters: clusters.len(),
             removed_units: removed,
-            removed_objects: groups().map(removed_of).sum(),
+            removed_objects: count(|change| *change == Change::Removed),
+            kept_objects: count(|change| matches!(change, Change::Kept(_))),
+            moved_objects: count(|change| matches!(change, Change::MovedTo(_))),
             errors: of(Severity::Error),
             warnings: of(Severity::Warning),
         }
@@ -71,6 +80,14 @@ impl Summary {
                 "{} removed",
                 counted(self.removed_objects, "object is", "objects are")
             ));
+        }
+        for (count, word) in [
+            (self.kept_objects, "left in the cluster"),
+            (self.moved_objects, "moved"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{} {word}", counted(count, "object is", "objects are")));
+            }
         }
         let line = parts.join(", ");
         let mut found = Vec::new();

@@ -209,6 +209,73 @@ fn what_a_suspension_keeps_from_clusters_is_said_at_its_unit() {
 }
 
 #[test]
+fn what_moves_stays_or_cannot_change_is_told_as_that() {
+    let clone = Clone::new();
+    clone.write("clusters/a.yaml", &cluster("a", "prod"));
+    let job = |image: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j, namespace: shop}}\n\
+             spec: {{template: {{spec: {{restartPolicy: Never, containers: [{{name: j, image: {image}}}]}}}}}}\n"
+        )
+    };
+    for (name, more) in [
+        ("first", ""),
+        ("orphan", "  deletionPolicy: Orphan\n"),
+        ("frozen", "  drift: {mode: Freeze}\n"),
+        ("anew", "  replace: WhenImmutable\n"),
+        ("stays", ""),
+    ] {
+        let text = subscription(name, "prod") + more;
+        clone.write(&format!("subscriptions/{name}.yaml"), &text);
+    }
+    clone.write("feeds/first/a.yaml", &object("ConfigMap", "a", "data: {x: \"1\"}"));
+    clone.write("feeds/orphan/o.yaml", &object("ConfigMap", "o", "data: {}"));
+    for (name, namespace) in [("frozen", "cold"), ("anew", "new"), ("stays", "old")] {
+        clone.write(
+            &format!("feeds/{name}/j.yaml"),
+            &job("web:1").replace("namespace: shop", &format!("namespace: {namespace}")),
+        );
+    }
+    clone.commit();
+    clone.git(&["mv", "subscriptions/first.yaml", "subscriptions/second.yaml"]);
+    clone.write(
+        "subscriptions/second.yaml",
+        &subscription("first", "prod").replace("name: first", "name: second"),
+    );
+    clone.git(&["rm", "--quiet", "subscriptions/orphan.yaml"]);
+    for (name, namespace) in [("frozen", "cold"), ("anew", "new"), ("stays", "old")] {
+        clone.write(
+            &format!("feeds/{name}/j.yaml"),
+            &job("web:2").replace("namespace: shop", &format!("namespace: {namespace}")),
+        );
+    }
+    clone.commit();
+    let shown = clone.shown("HEAD~1", "HEAD");
+    golden("settled.txt", &text::text(&shown, false));
+    let findings: Vec<_> = shown
+        .findings
+        .iter()
+        .map(|finding| in_sight(finding).to_string())
+        .collect();
+    golden("settled-findings.txt", &(findings.join("\n") + "\n"));
+    let json = serde_json::to_value(&shown).expect("a plan is JSON");
+    assert_eq!(
+        json["summary"]["removedObjects"],
+        json!(0),
+        "nothing is removed: {json:#}"
+    );
+    let drift = |unit: &str| {
+        let units = json["units"].as_array().expect("units are listed");
+        let unit = units.iter().find(|found| found["unit"] == unit).expect("it changes");
+        unit["groups"][0]["drift"].clone()
+    };
+    assert_eq!(
+        (drift("shop/frozen"), drift("shop/anew")),
+        (json!("Freeze"), json!("Correct"))
+    );
+}
+
+#[test]
 fn a_plan_without_changes_says_so() {
     let shown = story().shown("HEAD~1", "HEAD~1");
     let text = text::text(&shown, false);

@@ -104,8 +104,8 @@ impl UnitSummary {
 fn sign(change: &Change) -> char {
     match change {
         Change::Added => '+',
-        Change::Removed => '-',
-        Change::Changed(_) | Change::EncryptedChanged => '~',
+        Change::Removed | Change::Kept(_) | Change::MovedTo(_) => '-',
+        Change::Changed(_) | Change::EncryptedChanged | Change::MovedFrom { .. } => '~',
     }
 }
 

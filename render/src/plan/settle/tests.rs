@@ -1,0 +1,159 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::describe::{DescribedObject, key_of};
+use crate::model::ApplyPolicy;
+use crate::name::VariantName;
+
+fn description(objects: &[Value], apply: ApplyPolicy) -> Arc<Description> {
+    let object = |value: &Value| DescribedObject {
+        key: key_of(value).expect("the object names itself"),
+        content: Content::Plain {
+            object: Arc::new(value.clone()),
+        },
+        provenance: Vec::new(),
+    };
+    let described = Description::new(objects.iter().map(object).collect()).expect("the keys differ");
+    Arc::new(described.under(apply))
+}
+
+fn config_map(name: &str, data: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"x": data}})
+}
+
+fn cluster(name: &str) -> ClusterName {
+    ClusterName::parse(name).expect("a valid name")
+}
+
+type Had = Option<Arc<Description>>;
+
+fn part(unit: &str, clusters: &[&str], before: Had, after: Had) -> Part {
+    let share = |content: &Had| {
+        content.as_ref().map(|content| Share {
+            variant: VariantName::default_variant(),
+            digest: content.digest,
+            replicas: BTreeMap::new(),
+            drift: DriftMode::Correct,
+        })
+    };
+    let (from, to) = (share(&before), share(&after));
+    let clusters = clusters.iter().map(|name| cluster(name)).collect();
+    Part::new(
+        unit.parse().expect("a valid unit"),
+        clusters,
+        (from, before),
+        (to, after),
+    )
+}
+
+/// `unit on clusters: change object, …` of each part.
+fn told(parts: &[Part], left: &[&str]) -> Vec<String> {
+    let left = left.iter().map(|name| cluster(name)).collect();
+    let line = |part: &Part| {
+        let clusters: Vec<_> = part.clusters.iter().map(|cluster| cluster.as_str()).collect();
+        let objects = part.objects.iter().map(|change| {
+            let word = match &change.change {
+                Change::Added => "added".to_owned(),
+                Change::Removed => "removed".to_owned(),
+                Change::Kept(by) => format!("kept by {by}"),
+                Change::MovedTo(unit) => format!("to {unit}"),
+                Change::MovedFrom { unit, fields } => format!("from {unit} with {}", fields.len()),
+                Change::Changed(_) | Change::EncryptedChanged => "changed".to_owned(),
+            };
+            format!("{} {word}", change.object.name)
+        });
+        format!(
+            "{} on {}: {}",
+            part.unit,
+            clusters.join(" "),
+            objects.collect::<Vec<_>>().join(", ")
+        )
+    };
+    settle(parts, &left).iter().map(line).collect()
+}
+
+#[test]
+fn what_moves_between_units_is_not_told_as_removed() {
+    let policy = ApplyPolicy::default;
+    let two = description(&[config_map("a", "1"), config_map("b", "1")], policy());
+    let parts = [
+        part(
+            "shop/new",
+            &["lyon"],
+            None,
+            Some(description(&[config_map("a", "2")], policy())),
+        ),
+        part("shop/old", &["lyon", "paris"], Some(two), None),
+    ];
+    let expected = [
+        "shop/new on lyon: a from shop/old with 1",
+        "shop/old on lyon: a to shop/new, b removed",
+        "shop/old on paris: a removed, b removed",
+    ];
+    assert_eq!(
+        told(&parts, &[]),
+        expected,
+        "an object moves only where another unit gets it"
+    );
+}
+
+#[test]
+fn what_stays_in_the_cluster_is_told_as_kept() {
+    let orphan = ApplyPolicy {
+        deletion: DeletionPolicy::Orphan,
+        ..ApplyPolicy::default()
+    };
+    let mut kept = config_map("b", "1");
+    kept["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    let all = |apply| Some(description(&[config_map("a", "1"), kept.clone()], apply));
+    let less = |apply| Some(description(&[config_map("c", "1")], apply));
+    let parts = [
+        part("shop/left", &["lyon"], all(orphan.clone()), None),
+        part("shop/less", &["lyon"], all(orphan.clone()), less(orphan)),
+        part("shop/gone", &["lyon", "rome"], all(ApplyPolicy::default()), None),
+    ];
+    let annotation = "b kept by annotation helm.sh/resource-policy";
+    let expected = [
+        "shop/left on lyon: a kept by deletionPolicy: Orphan, b kept by deletionPolicy: Orphan".to_owned(),
+        format!("shop/less on lyon: a removed, {annotation}, c added"),
+        format!("shop/gone on lyon: a removed, {annotation}"),
+        "shop/gone on rome: a kept by deletionPolicy: Orphan of the cluster, b kept by deletionPolicy: Orphan of the cluster"
+            .to_owned(),
+    ];
+    assert_eq!(told(&parts, &["rome"]), expected);
+}
+
+#[test]
+fn what_cannot_change_is_recreated_or_refused_as_its_unit_says() {
+    let job = |image: &str, own: &str| {
+        let mut job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "shop"},
+            "spec": {"template": {"image": image}}});
+        if !own.is_empty() {
+            job["metadata"]["annotations"] = json!({"fleet.flotilla.dev/replace": own});
+        }
+        job
+    };
+    let check = |own: &str, replace: Replace, drift: DriftMode, expected: Option<bool>| {
+        let apply = ApplyPolicy {
+            replace,
+            ..ApplyPolicy::default()
+        };
+        let of = |image: &str| Some(description(&[job(image, own)], apply.clone()));
+        let mut part = part("shop/web", &["lyon"], of("a"), of("b"));
+        if let Some(share) = &mut part.to {
+            share.drift = drift;
+        }
+        let found = fixed(&part);
+        assert!(
+            found.iter().all(|fixed| fixed.fields == ["spec.template.image"]),
+            "{found:?}"
+        );
+        let refused = found.first().map(|fixed| !fixed.objection.is_empty());
+        assert_eq!(refused, expected, "{own} {replace:?} {drift:?}");
+    };
+    check("", Replace::Never, DriftMode::Correct, Some(true));
+    check("", Replace::WhenImmutable, DriftMode::Correct, Some(false));
+    check("WhenImmutable", Replace::Never, DriftMode::Report, Some(false));
+    check("Never", Replace::WhenImmutable, DriftMode::Correct, Some(true));
+    check("", Replace::Never, DriftMode::Freeze, None);
+}
