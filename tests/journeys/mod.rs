@@ -9,6 +9,7 @@ mod broken;
 mod changes;
 mod clusternet;
 mod demo;
+mod dependants;
 mod drift;
 mod envelopes;
 mod first_push;

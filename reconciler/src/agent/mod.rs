@@ -8,6 +8,7 @@
 mod deliver;
 pub mod join;
 mod journal;
+mod look;
 mod place;
 mod presence;
 mod record;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::Uri;
 use render::ClusterName;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
@@ -110,6 +110,8 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         key: options.key,
         api_server: options.api_server,
         api_server_allowed: options.api_server_allowed,
+        client: options.client.clone(),
+        looking: Arc::new(Semaphore::new(1)),
         holdings: Arc::clone(&holdings),
         applied: report,
         keeper: Arc::clone(&keeper),

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::Uri;
 use render::ClusterName;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,6 +14,7 @@ use tunnel::backoff::{Backoff, Outcome};
 use tunnel::{ConnectError, ConnectOptions, IncomingOpen, OpenCode, PublicKey, SecretKey, TargetClass, Tunnel};
 
 use super::deliver::{self, Holdings};
+use super::look;
 use super::presence::Keeper;
 use super::reports::{self, Sources};
 use super::target;
@@ -28,6 +29,10 @@ pub(super) struct Dialer {
     pub(super) key: Arc<SecretKey>,
     pub(super) api_server: Uri,
     pub(super) api_server_allowed: bool,
+    /// For questions about what goes with an object.
+    pub(super) client: kube::Client,
+    /// One question at a time: the applier needs the API server more.
+    pub(super) looking: Arc<Semaphore>,
     pub(super) holdings: Arc<Holdings>,
     pub(super) applied: watch::Receiver<ApplyReport>,
     pub(super) keeper: Arc<Keeper>,
@@ -195,6 +200,20 @@ impl Dialer {
                 };
                 spawn(tasks, ended, serve, "apiserver");
             }
+            TargetClass::Look => match Arc::clone(&self.looking).try_acquire_owned() {
+                Err(_) => responder.refuse(OpenCode::Limit, "another question is being answered"),
+                Ok(permit) => {
+                    let Ok(stream) = responder.accept() else { return };
+                    let client = self.client.clone();
+                    let serve = async move {
+                        let _permit = permit;
+                        if let Err(error) = look::answer(client, stream).await {
+                            tracing::debug!(error = &error as &dyn std::error::Error, "Lost look stream.");
+                        }
+                    };
+                    spawn(tasks, ended, serve, "look");
+                }
+            },
             TargetClass::Report => responder.refuse(OpenCode::NotAllowed, "an agent takes no reports"),
             TargetClass::Unknown(class) => {
                 responder.refuse(

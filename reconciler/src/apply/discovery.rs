@@ -135,6 +135,16 @@ impl Kinds {
         all.into_iter().take(API_VERSIONS_MAX).collect()
     }
 
+    /// Each kind once, at the version that its group prefers.
+    pub(super) fn preferred(&self) -> impl Iterator<Item = &Arc<ServedKind>> {
+        self.served.values().filter_map(|versions| versions.first())
+    }
+
+    /// The groups that do not answer right now.
+    pub(super) fn away(&self) -> impl Iterator<Item = &str> {
+        self.stale.iter().map(String::as_str)
+    }
+
     /// The kind at exactly this API version.
     pub(super) fn find(&self, api_version: &str, kind: &str) -> Option<&Arc<ServedKind>> {
         let group = group_of(api_version);

@@ -5,7 +5,7 @@
 //! `lease` (one per cluster) → `session` (what it knows while it holds the lease), with each `unit` → `pass` (one walk
 //! through `order`'s stages: `verify` what is there, hold what `gate` says has to wait, `decrypt` with `sops` what is
 //! encrypted, send what differs) → `removal` (by the proof of `prune` and `inventory`) → `watch`, `drift`, `look`,
-//! `health` and `patience` → `status` (the report).
+//! `health` and `patience` → `status` (the report). Beside it `dependants` answers what goes with an object.
 //! HelmCharts are `helm`'s, beside the pass.
 //!
 //! Journals, tunnels and envelopes are deliberately not here: whoever runs an applier hands it a
@@ -16,6 +16,7 @@ mod apply_set;
 mod backoff;
 mod client;
 mod decrypt;
+mod dependants;
 mod discovery;
 mod drift;
 #[cfg(feature = "hub")]
@@ -60,6 +61,7 @@ pub(crate) use request::{RequestError, bounded};
 
 pub use applier::{ApplierOptions, ApplyError, run};
 pub use client::{ApiServer, ClientError, check_kubeconfig};
+pub(crate) use dependants::look as dependants;
 #[cfg(feature = "hub")]
 pub(crate) use dry_run::{Checked, Verdict, dry_run};
 pub use helm::HelmOptions;

@@ -6,8 +6,9 @@ use clap::Args;
 use render::guard::{Exceeded, Removal};
 use render::model::PruneAllowance;
 
+use super::client::ServerOptions;
 use super::clone::{Change, CloneOptions};
-use super::{consent, output, plan};
+use super::{consent, output, plan, wait_for};
 
 /// Commit that the objects which a budget holds back may go: exactly those that are listed, and once.
 #[derive(Debug, Args)]
@@ -20,6 +21,9 @@ pub(super) struct AllowPrune {
     all: bool,
     #[command(flatten)]
     clone: CloneOptions,
+    /// The hub, which asks the clusters what goes with them.
+    #[command(flatten)]
+    server: ServerOptions,
 }
 
 pub(super) fn run(arguments: &AllowPrune) -> anyhow::Result<ExitCode> {
@@ -32,6 +36,7 @@ pub(super) fn run(arguments: &AllowPrune) -> anyhow::Result<ExitCode> {
     for list in &exceeded {
         show(list, arguments.all);
     }
+    show_dependants(&arguments.server, &exceeded)?;
     if !arguments.clone.is_dry_run() && !arguments.yes {
         consent::ask(
             "Let them go?",
@@ -61,4 +66,19 @@ fn show(list: &Exceeded, all: bool) {
     let lines: Vec<_> = list.removals.iter().map(line).collect();
     let title = format!("Beyond {}", list.budget);
     consent::show(&title, "object", &lines, (!all).then_some("--all shows them"));
+}
+
+/// What goes or stays behind with them, as far as the clusters are there to say.
+fn show_dependants(server: &ServerOptions, exceeded: &[Exceeded]) -> anyhow::Result<()> {
+    let mut removals = plan::Removals::new();
+    for removal in exceeded.iter().flat_map(|list| &list.removals) {
+        let of_cluster = removals.entry(removal.cluster.clone()).or_default();
+        of_cluster.insert(removal.object.clone());
+    }
+    let dependants = wait_for(plan::dependants(server, &removals))?;
+    output::tell("Dependants\n");
+    for (depth, line) in plan::dependant_lines(&dependants) {
+        output::tell(&format!("{:indent$}{line}\n", "", indent = 2 + depth * 2));
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::asking::Door;
 use super::blocking::blocking;
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
@@ -67,6 +68,8 @@ impl Direct {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch = u64::try_from(epoch.as_millis()).unwrap_or(u64::MAX);
         let (newest, ended) = self.sessions.dispatch.begin(&self.cluster, epoch, &shutdown);
+        let door = Door::ApiServer(self.client.clone());
+        self.sessions.dispatch.open(&self.cluster, epoch, door);
         let _sent = self
             .sessions
             .events

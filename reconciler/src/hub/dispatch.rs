@@ -7,6 +7,7 @@ use render::ClusterName;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::asking::Door;
 use crate::wire::Envelope;
 
 /// Cluster → its newest envelope and its session.
@@ -19,6 +20,8 @@ pub(super) struct Dispatch {
 struct Slot {
     newest: watch::Sender<Option<Arc<Envelope>>>,
     session: Option<(u64, CancellationToken)>,
+    /// How the session's cluster is asked.
+    door: Option<Door>,
 }
 
 impl Default for Slot {
@@ -26,6 +29,7 @@ impl Default for Slot {
         Self {
             newest: watch::Sender::new(None),
             session: None,
+            door: None,
         }
     }
 }
@@ -60,6 +64,7 @@ impl Dispatch {
                     older.cancel();
                 }
                 slot.session = Some((epoch, token.clone()));
+                slot.door = None;
             }
         }
         (slot.newest.subscribe(), token)
@@ -71,7 +76,22 @@ impl Dispatch {
             && slot.session.as_ref().is_some_and(|(standing, _)| *standing == epoch)
         {
             slot.session = None;
+            slot.door = None;
         }
+    }
+
+    /// Lets a session's cluster be asked, unless a newer session has taken its place.
+    pub(super) fn open(&self, cluster: &ClusterName, epoch: u64, door: Door) {
+        if let Some(slot) = self.clusters().get_mut(cluster)
+            && slot.session.as_ref().is_some_and(|(standing, _)| *standing == epoch)
+        {
+            slot.door = Some(door);
+        }
+    }
+
+    /// How a cluster is asked; `None` while it is away.
+    pub(super) fn door(&self, cluster: &ClusterName) -> Option<Door> {
+        self.clusters().get(cluster)?.door.clone()
     }
 
     /// Forgets a cluster that is registered no more, and ends its session.

@@ -5,6 +5,7 @@
 //! through [`observe`]. Every decision is [`engine`]'s, as a plain function; the rest carries. A repository
 //! that is elsewhere is [`remote`]'s, as a copy on this disk.
 
+mod asking;
 mod blocking;
 mod clock;
 mod clusters;

@@ -11,6 +11,7 @@ use tunnel::{
     GoAway, GoAwayReason, Incoming, IncomingOpen, OpenCode, OpenError, Opener, PublicKey, TargetClass, Tunnel,
 };
 
+use super::asking::Door;
 use super::blocking::blocking;
 use super::dispatch::Dispatch;
 use super::engine::Event;
@@ -53,6 +54,7 @@ impl Sessions {
         } = tunnel;
         let epoch = peer.epoch;
         let (newest, ended) = self.dispatch.begin(&cluster, epoch, shutdown);
+        self.dispatch.open(&cluster, epoch, Door::Agent(opener.clone()));
         tracing::info!(cluster = %cluster, epoch, version = peer.version, "Agent connected.");
         let _sent = self
             .events

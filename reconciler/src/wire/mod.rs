@@ -5,12 +5,14 @@
 //! tunnel's.
 
 mod accept;
+mod dependants;
 mod envelope;
 mod framing;
 mod intake;
 mod report;
 
 pub use accept::{Accepted, Refusal, accept};
+pub use dependants::{ClaimVolume, Counted, Dependants, DependantsQuestion, ObjectDependants};
 pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};
 pub use framing::{FramingError, read_message, write_message};
 pub use intake::Intake;

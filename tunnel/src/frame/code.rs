@@ -149,6 +149,8 @@ pub enum TargetClass {
     Report,
     /// Hub to agent: the cluster's own API server.
     ApiServer,
+    /// Hub to agent: one question about objects of the cluster, and its answer.
+    Look,
     /// A class of a newer peer, carried as text; receivers refuse it with [`OpenCode::NotAllowed`].
     Unknown(String),
 }
@@ -161,6 +163,7 @@ impl TargetClass {
             Self::Deliver => "deliver",
             Self::Report => "report",
             Self::ApiServer => "apiserver",
+            Self::Look => "look",
             Self::Unknown(text) => text,
         }
     }
@@ -172,6 +175,7 @@ impl From<String> for TargetClass {
             "deliver" => Self::Deliver,
             "report" => Self::Report,
             "apiserver" => Self::ApiServer,
+            "look" => Self::Look,
             _ => Self::Unknown(text),
         }
     }

@@ -13,7 +13,7 @@ use crate::apply::request::{RequestError, bounded};
 pub(super) const LABEL_CONTENT: &str = "fleet.flotilla.dev/content";
 
 /// Label of a release: whose it is.
-pub(super) const LABEL_OWNER: &str = "fleet.flotilla.dev/helm-chart";
+pub(in crate::apply) const LABEL_OWNER: &str = "fleet.flotilla.dev/helm-chart";
 
 /// A release's revisions, oldest first. None: there is no release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,13 +8,14 @@ use render::describe::Description;
 use render::guard::{Evidence, Exceeded, Holdings};
 use render::load::LoadMemo;
 use render::model::{DeletionPolicy, DriftMode};
-use render::plan::{Alike, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, Share, deltas, fixed, settle};
+use render::plan::{Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, Share, deltas, fixed, settle};
 use render::suspend::Suspensions;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 use serde::Serialize;
 
+use super::dependants::{ClusterDependants, Removals};
 use super::summary::Summary;
-use super::{PlanArguments, immutable};
+use super::{Revisions, immutable};
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
 use crate::hub::{Rules, departed, departed_findings, load_revision, plan_fleet, plan_guarded};
@@ -33,9 +34,34 @@ pub(super) struct Shown {
     pub(super) units: Vec<UnitChange>,
     /// What is wrong, sorted.
     pub(super) findings: Vec<Finding>,
+    /// What goes or stays behind with what is removed, as the clusters say; empty where nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) dependants: Vec<ClusterDependants>,
     /// Lists that go beyond a budget, and are held.
     #[serde(skip)]
     pub(super) exceeded: Vec<Exceeded>,
+}
+
+impl Shown {
+    /// What leaves each cluster, or would if no budget held it.
+    pub(super) fn removals(&self) -> Removals {
+        let mut removals = Removals::new();
+        for group in self.units.iter().flat_map(|unit| &unit.groups) {
+            let removed = group.objects.iter().filter(|change| change.change == Change::Removed);
+            let removed: Vec<_> = removed.map(|change| change.object.clone()).collect();
+            for cluster in group.clusters.iter().filter(|_| !removed.is_empty()) {
+                removals
+                    .entry(cluster.clone())
+                    .or_default()
+                    .extend(removed.iter().cloned());
+            }
+        }
+        for removal in self.exceeded.iter().flat_map(|list| &list.removals) {
+            let of_cluster = removals.entry(removal.cluster.clone()).or_default();
+            of_cluster.insert(removal.object.clone());
+        }
+        removals
+    }
 }
 
 /// One unit's changes.
@@ -90,7 +116,7 @@ enum Contents {
     None,
 }
 
-pub(super) fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
+pub(super) fn shown(arguments: &Revisions) -> anyhow::Result<Shown> {
     let source = arguments.clone.open()?;
     let to = source
         .resolve(&arguments.to)
@@ -125,11 +151,12 @@ pub(super) fn shown(arguments: &PlanArguments) -> anyhow::Result<Shown> {
         summary: Summary::of(&units, &findings),
         units,
         findings,
+        dependants: Vec::new(),
         exceeded: planned.exceeded,
     })
 }
 
-fn before(arguments: &PlanArguments, source: &Source) -> anyhow::Result<Before> {
+fn before(arguments: &Revisions, source: &Source) -> anyhow::Result<Before> {
     if let Some(from) = &arguments.from {
         let revision = source.resolve(from).with_context(|| format!("failed to find {from}"))?;
         let planned = planned(source, &revision, Published::default())?;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::compare::{Shown, UnitChange};
+use super::dependants;
 use super::in_sight;
 use super::lines::{Line, Sign, What, held, lines, losses};
 use super::summary::counted;
@@ -12,6 +13,9 @@ pub(super) const BYTES_MAX: usize = 60_000;
 
 /// Bytes of the findings, so that they leave room for the changes.
 const FINDINGS_BYTES_MAX: usize = 20_000;
+
+/// Bytes of what is said of dependants.
+const DEPENDANTS_BYTES_MAX: usize = 10_000;
 
 pub(super) fn markdown(shown: &Shown) -> String {
     let from = shown
@@ -25,6 +29,7 @@ pub(super) fn markdown(shown: &Shown) -> String {
     );
     write_findings(&mut text, shown);
     write_losses(&mut text, shown);
+    write_dependants(&mut text, shown);
     let mut left = 0;
     for unit in &shown.units {
         let fold = fold(unit);
@@ -80,6 +85,24 @@ fn write_losses(text: &mut String, shown: &Shown) {
     }
     if !lines.is_empty() {
         let _written = write!(text, "\n#### Removed\n\n{}", fenced("diff", &lines));
+    }
+}
+
+fn write_dependants(text: &mut String, shown: &Shown) {
+    let mut lines = String::new();
+    let mut left = 0;
+    for (depth, line) in dependants::lines(&shown.dependants) {
+        if lines.len() > DEPENDANTS_BYTES_MAX {
+            left += 1;
+        } else {
+            let _written = writeln!(lines, "{:indent$}{line}", "", indent = depth * 2);
+        }
+    }
+    if left > 0 {
+        let _written = writeln!(lines, "and {left} more lines");
+    }
+    if !lines.is_empty() {
+        let _written = write!(text, "\n#### Dependants\n\n{}", fenced("text", &lines));
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod clone;
 mod compare;
+mod dependants;
 mod immutable;
 mod lines;
 mod markdown;
@@ -18,11 +19,13 @@ use render::Finding;
 use serde_json::json;
 
 pub(super) use clone::CloneOptions;
+pub(super) use dependants::{Removals, ask as dependants, lines as dependant_lines};
 
+use super::client::ServerOptions;
 use super::git::Git;
 use super::output::visible;
 use super::progress::Progress;
-use super::{exit, output};
+use super::{exit, output, wait_for};
 use compare::Shown;
 
 /// The newest commit of what is checked out.
@@ -34,6 +37,22 @@ const HEAD: &str = "HEAD";
 #[command(after_help = exit::HELP_PLAN)]
 pub(super) struct PlanArguments {
     #[command(flatten)]
+    revisions: Revisions,
+    /// How the plan is written.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Whether it is coloured: with auto on a terminal, unless NO_COLOR is set.
+    #[arg(long, value_enum, default_value_t)]
+    color: Color,
+    /// Where something is removed, the hub is asked what goes with it in the clusters.
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// What is planned, and what it is compared with.
+#[derive(Debug, Args)]
+struct Revisions {
+    #[command(flatten)]
     clone: CloneOptions,
     /// The revision to compare with; without it, what the rendered ref says now. In a clone that is what the
     /// last `git fetch` brought.
@@ -42,12 +61,6 @@ pub(super) struct PlanArguments {
     /// The revision to plan.
     #[arg(long, default_value = HEAD)]
     to: String,
-    /// How the plan is written.
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
-    /// Whether it is coloured: with auto on a terminal, unless NO_COLOR is set.
-    #[arg(long, value_enum, default_value_t)]
-    color: Color,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -57,6 +70,8 @@ enum Output {
     Text,
     /// One JSON object.
     Json,
+    /// The same as YAML.
+    Yaml,
     /// For a comment on a pull request.
     Markdown,
 }
@@ -81,13 +96,16 @@ impl Color {
 }
 
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
-    let progress = Progress::begin(format!("planning {}", arguments.to));
-    let shown = compare::shown(arguments);
+    let progress = Progress::begin(format!("planning {}", arguments.revisions.to));
+    let shown = compare::shown(&arguments.revisions).and_then(|mut shown| {
+        shown.dependants = wait_for(dependants::ask(&arguments.server, &shown.removals()))?;
+        Ok(shown)
+    });
     drop(progress);
     match shown {
         Ok(shown) => {
             print(arguments, &shown)?;
-            if let Some(note) = arguments.not_committed() {
+            if let Some(note) = arguments.revisions.not_committed() {
                 output::tell(&format!("note: {note}\n"));
             }
             let error = shown.findings.iter().any(Finding::is_error);
@@ -98,17 +116,19 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
             }))
         }
         Err(error) => {
-            if arguments.output == Output::Json {
-                let line = visible(&crate::fault::line(error.as_ref()));
-                output::print(&output::json(&json!({ "error": line })));
-            }
+            let line = json!({ "error": visible(&crate::fault::line(error.as_ref())) });
+            match arguments.output {
+                Output::Json => output::print(&output::json(&line)),
+                Output::Yaml => output::print(&render::yaml::write(&line)),
+                Output::Text | Output::Markdown => true,
+            };
             output::fail(error.as_ref());
             Ok(ExitCode::from(exit::PLAN_ERROR))
         }
     }
 }
 
-impl PlanArguments {
+impl Revisions {
     /// That something in the work tree is not planned, where its newest commit is and its own git tells.
     fn not_committed(&self) -> Option<String> {
         if self.to != HEAD {
@@ -144,13 +164,11 @@ pub(super) fn summary(clone: &std::path::Path, branch: &str) -> anyhow::Result<S
     Ok(summary::Summary::of(&shown.units, &shown.findings).line())
 }
 
-fn of_head(clone: &std::path::Path, branch: &str) -> PlanArguments {
-    PlanArguments {
+fn of_head(clone: &std::path::Path, branch: &str) -> Revisions {
+    Revisions {
         clone: CloneOptions::at(clone, branch),
         from: None,
         to: HEAD.to_owned(),
-        output: Output::Text,
-        color: Color::Never,
     }
 }
 
@@ -160,6 +178,7 @@ fn print(arguments: &PlanArguments, shown: &Shown) -> anyhow::Result<()> {
         Output::Text => output::print(&text::text(shown, arguments.color.is_on())),
         Output::Markdown => output::print(&markdown::markdown(shown)),
         Output::Json => output::print(&output::json(&serde_json::to_value(shown)?)),
+        Output::Yaml => output::print(&render::yaml::write(&serde_json::to_value(shown)?)),
     };
     if shown.from.is_none() {
         output::tell("hint: no rendered ref is here to compare with; `git fetch` brings the one the hub wrote\n");

@@ -51,7 +51,7 @@ impl Clone {
 
     fn shown(&self, from: &str, to: &str) -> Shown {
         let arguments = self.arguments(&["--from", from, "--to", to]);
-        compare::shown(&arguments).expect("both revisions can be read")
+        compare::shown(&arguments.revisions).expect("both revisions can be read")
     }
 
     fn arguments(&self, more: &[&str]) -> PlanArguments {
@@ -339,23 +339,27 @@ fn what_is_not_committed_is_said_not_to_be_planned() {
     clone.write("a.yaml", "a: 1\n");
     clone.commit();
     let newest = clone.arguments(&[]);
-    assert_eq!(newest.not_committed(), None);
+    assert_eq!(newest.revisions.not_committed(), None);
     clone.write("a.yaml", "a: 2\n");
     assert_eq!(
-        newest.not_committed().as_deref(),
+        newest.revisions.not_committed().as_deref(),
         Some("1 file is not committed and is not in this plan")
     );
     clone.write("new/b.yaml", "b: 1\n");
     clone.write("new/c.yaml", "c: 1\n");
     assert_eq!(
-        newest.not_committed().as_deref(),
+        newest.revisions.not_committed().as_deref(),
         Some("3 files are not committed and are not in this plan")
     );
     assert_eq!(
-        clone.arguments(&["--to", "main"]).not_committed(),
+        clone.arguments(&["--to", "main"]).revisions.not_committed(),
         None,
         "a revision was asked for"
     );
     clone.git(&["config", "core.bare", "true"]);
-    assert_eq!(newest.not_committed(), None, "without a work tree there is none");
+    assert_eq!(
+        newest.revisions.not_committed(),
+        None,
+        "without a work tree there is none"
+    );
 }

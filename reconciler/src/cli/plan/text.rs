@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::compare::Shown;
+use super::dependants;
 use super::lines::{Line, Sign, What, held, lines, losses};
 
 /// How deep the lines of a unit stand, and how much deeper each level.
@@ -46,6 +47,12 @@ pub(super) fn text(shown: &Shown, colour: bool) -> String {
         for (unit, lost) in losing {
             let line = format!("- {}: {lost}", unit.unit);
             let _written = writeln!(text, "  {}", paint.sign(Sign::Removed, &line));
+        }
+    }
+    if !shown.dependants.is_empty() {
+        let _written = writeln!(text, "\n{}", paint.with("1", "Dependants"));
+        for (depth, line) in dependants::lines(&shown.dependants) {
+            let _written = writeln!(text, "{:indent$}{line}", "", indent = INDENT[depth.min(2)]);
         }
     }
     for unit in &shown.units {

@@ -13,6 +13,7 @@ use super::SharedState;
 use super::commit_times::commit_times;
 use super::turn::Hub;
 use crate::apply::{Backoff, HelmOptions};
+use crate::hub::asking::Asking;
 use crate::hub::blocking::blocking;
 use crate::hub::clusters::Clusters;
 use crate::hub::engine::{RemoteState, State};
@@ -55,6 +56,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let (listener, accept) = listen(&options, &sessions.registry).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
     let times = commit_times(Arc::clone(&opened.source), Arc::clone(&sessions.keeper));
+    let asking = Asking::new(Arc::clone(&sessions.dispatch));
     let hub = Hub {
         state: Arc::clone(&state),
         predictor: Arc::new(Predictor::new(HelmOptions {
@@ -91,7 +93,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
     let mut gateway = Box::pin(welcome(listener, accept, sessions, stop.clone()));
-    let api = serve::run(api, state, times, Arc::clone(&hub.look_now), stop.clone());
+    let api = serve::run(api, state, times, (Arc::clone(&hub.look_now), asking), stop.clone());
     let ended = |part| Err(HubError::Ended { part });
     tokio::select! {
         biased;

@@ -24,6 +24,7 @@ use tracing::Instrument as _;
 use super::router::{Context, router};
 use super::store::{CommitTimes, Store};
 use crate::hub::SharedState;
+use crate::hub::asking::Asking;
 use crate::limits::{
     API_CONNECTION_MAX, API_CONNECTIONS_MAX, API_DRAIN_TIMEOUT, API_HEADER_BYTES_MAX, API_HEADER_TIMEOUT,
 };
@@ -184,17 +185,19 @@ async fn remove_stale(path: &Path) -> Result<(), ServeError> {
 /// Serves until shutdown.
 ///
 /// `times` says when a commit was made; `look_now` is told when somebody asks the hub to look at its
-/// repositories.
-pub async fn run(
+/// repositories, and `asking` asks clusters.
+pub(in crate::hub) async fn run(
     bound: Bound,
     state: SharedState,
     times: CommitTimes,
-    look_now: Arc<Notify>,
+    (look_now, asking): (Arc<Notify>, Asking),
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let local_names = matches!(bound.0, Listener::Tcp(_));
     let store = Arc::new(Store::new(state, times));
-    let context = Context::new(store, local_names, shutdown.clone()).looking(look_now);
+    let context = Context::new(store, local_names, shutdown.clone())
+        .looking(look_now)
+        .asking(asking);
     let router = router(context);
     if let Ok(listen) = bound.listen() {
         tracing::info!(address = %listen, "Serving the read-only API.");

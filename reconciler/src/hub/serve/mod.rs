@@ -10,6 +10,7 @@
 
 mod accept;
 mod answer;
+mod dependants;
 mod discovery;
 mod explanation;
 mod kinds;
@@ -26,7 +27,8 @@ mod store;
 mod table;
 mod watch;
 
-pub use listen::{Bound, Listen, ServeError, bind, run};
+pub(super) use listen::run;
+pub use listen::{Bound, Listen, ServeError, bind};
 pub use store::CommitTimes;
 
 #[cfg(test)]

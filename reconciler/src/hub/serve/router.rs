@@ -17,13 +17,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::accept::{Form, form};
 use super::answer::{Refused, json_answer, typed};
+use super::dependants::question;
 use super::explanation::explanation;
+use super::object::plain;
 use super::query::{Query, write_continue};
 use super::resource::{GROUP, Resource, VERSION};
 use super::store::Store;
 use super::table::Shape;
 use super::watch::Watch;
 use super::{discovery, metrics, openapi, reconcile};
+use crate::hub::asking::Asking;
 use crate::limits::{API_ANSWER_TIMEOUT, API_WATCHES_MAX};
 
 /// What every answer needs.
@@ -36,6 +39,8 @@ pub(super) struct Context {
     local_names: bool,
     /// Asks the hub to look at its repositories.
     pub(super) look_now: Arc<Notify>,
+    /// Asks clusters; without it, none is.
+    asking: Option<Asking>,
 }
 
 impl Context {
@@ -47,12 +52,21 @@ impl Context {
             shutdown,
             local_names,
             look_now: Arc::default(),
+            asking: None,
         }
     }
 
     /// The same, with a hub that looks when it is asked to.
     pub(super) fn looking(self, look_now: Arc<Notify>) -> Self {
         Self { look_now, ..self }
+    }
+
+    /// The same, with clusters that are asked what goes with objects.
+    pub(super) fn asking(self, asking: Asking) -> Self {
+        Self {
+            asking: Some(asking),
+            ..self
+        }
     }
 }
 
@@ -94,6 +108,10 @@ pub(super) fn router(context: Context) -> Router {
         .route(
             &format!("{version}/namespaces/{{namespace}}/subscriptions/{{name}}/explanation"),
             get(explained),
+        )
+        .route(
+            &format!("{version}/managedclusters/{{name}}/dependants"),
+            get(dependants),
         )
         .fallback(async || Response::from(Refused::not_found("the server could not find the requested resource")))
         .layer(middleware::from_fn_with_state(context.clone(), door))
@@ -249,6 +267,21 @@ async fn explained(
     match made.await {
         Ok(made) => answered(made.map(|value| json_answer(&value))),
         Err(_) => Refused::unavailable("the explanation could not be made").into(),
+    }
+}
+
+/// What goes or stays behind with objects of a cluster: `?object=GROUP/KIND/NAMESPACE/NAME`, once for each.
+async fn dependants(State(context): State<Context>, Path(name): Path<String>, uri: Uri) -> Response {
+    let state = context.store.snapshot();
+    match pairs(&uri).and_then(|pairs| question(&state, &name, &pairs)) {
+        Err(refused) => refused.into(),
+        Ok((cluster, question)) => match &context.asking {
+            None => Refused::unavailable("this hub asks no clusters").into(),
+            Some(asking) => match asking.dependants(&cluster, question).await {
+                Ok(found) => json_answer(&plain(found)),
+                Err(error) => Refused::unavailable(crate::fault::line(&error)).into(),
+            },
+        },
     }
 }
 

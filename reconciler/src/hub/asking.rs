@@ -1,0 +1,106 @@
+//! One question to a cluster, and its answer: over its tunnel, or by the hub's own client where it has no agent.
+//!
+//! Whoever answers only reads. A cluster of any sync mode answers: it is its agent that looks, with its own credential.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kube::Client;
+use render::ClusterName;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tunnel::{OpenCode, OpenError, Opener, TargetClass};
+
+use super::dispatch::Dispatch;
+use crate::apply;
+use crate::limits::{DEPENDANTS_ANSWER_TIMEOUT, DEPENDANTS_QUESTIONS_MAX, SESSION_STEP_TIMEOUT};
+use crate::wire::{Dependants, DependantsQuestion, FramingError, read_message, write_message};
+
+/// How a cluster is asked.
+#[derive(Clone)]
+pub(super) enum Door {
+    /// Through its tunnel.
+    Agent(Opener),
+    /// It has no agent: the hub asks its API server.
+    ApiServer(Client),
+}
+
+/// Asks clusters.
+#[derive(Clone)]
+pub(super) struct Asking {
+    dispatch: Arc<Dispatch>,
+    questions: Arc<Semaphore>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotAnswered {
+    #[error("cluster {0} is not connected")]
+    Away(ClusterName),
+    #[error("its agent does not know this question, and is older perhaps: {0}")]
+    Older(String),
+    #[error("its agent did not take the question")]
+    NotTaken(#[source] OpenError),
+    #[error("the tunnel failed")]
+    Stream(#[source] FramingError),
+    #[error("its agent ended without an answer")]
+    Nothing,
+    #[error("it gave no answer within {} s", DEPENDANTS_ANSWER_TIMEOUT.as_secs())]
+    TooLong,
+}
+
+impl Asking {
+    pub(super) fn new(dispatch: Arc<Dispatch>) -> Self {
+        Self {
+            dispatch,
+            questions: Arc::new(Semaphore::new(DEPENDANTS_QUESTIONS_MAX)),
+        }
+    }
+
+    /// What goes or stays behind with objects of a cluster.
+    pub(super) async fn dependants(
+        &self,
+        cluster: &ClusterName,
+        question: DependantsQuestion,
+    ) -> Result<Dependants, NotAnswered> {
+        let door = self.dispatch.door(cluster);
+        let door = door.ok_or_else(|| NotAnswered::Away(cluster.clone()))?;
+        let answer = async {
+            // The semaphore is never closed.
+            let _permit = self.questions.acquire().await;
+            match door {
+                Door::Agent(opener) => ask(opener, question).await,
+                Door::ApiServer(client) => Ok(apply::dependants(client, question).await),
+            }
+        };
+        timeout(DEPENDANTS_ANSWER_TIMEOUT, answer)
+            .await
+            .unwrap_or(Err(NotAnswered::TooLong))
+    }
+}
+
+async fn ask(opener: Opener, question: DependantsQuestion) -> Result<Dependants, NotAnswered> {
+    let stream = opener.open(TargetClass::Look, "dependants", SESSION_STEP_TIMEOUT).await;
+    let mut stream = stream.map_err(|error| match error.code {
+        OpenCode::NotAllowed => NotAnswered::Older(error.text),
+        _ => NotAnswered::NotTaken(error),
+    })?;
+    write_message(&mut stream, &question)
+        .await
+        .map_err(NotAnswered::Stream)?;
+    let ended = stream.shutdown().await;
+    ended.map_err(|error| NotAnswered::Stream(FramingError::Stream(error)))?;
+    let answer = read_message(&mut stream).await.map_err(NotAnswered::Stream)?;
+    answer.ok_or(NotAnswered::Nothing)
+}
+
+/// Without what is behind it, which may hold a credential.
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Agent(_) => "Agent",
+            Self::ApiServer(_) => "ApiServer",
+        })
+    }
+}
