@@ -112,9 +112,9 @@ pub(super) fn clusters(clusters: &BTreeSet<ClusterName>) -> String {
     }
 }
 
-type FilePlace = (String, u32);
+pub(super) type FilePlace = (String, u32);
 
-fn place((file, line): &FilePlace) -> String {
+pub(super) fn place((file, line): &FilePlace) -> String {
     match (file.as_str(), line) {
         ("", _) => "whose Subscription is gone".to_owned(),
         (file, 0) => file.to_owned(),
@@ -123,7 +123,7 @@ fn place((file, line): &FilePlace) -> String {
 }
 
 /// Where a unit has an object from: its manifest, or where that is not known any more its Subscription.
-fn manifest(scene: &Scene<'_>, unit: &UnitKey, object: &ObjectKey) -> FilePlace {
+pub(super) fn manifest(scene: &Scene<'_>, unit: &UnitKey, object: &ObjectKey) -> FilePlace {
     let declared = scene.fleet.units.get(unit);
     let wanted = super::holdings::Same(object);
     let found = declared.and_then(|unit| {

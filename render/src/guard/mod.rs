@@ -7,6 +7,7 @@
 //!
 //! 1. An object has one unit (`claims`). Of two that would deliver one object to one cluster, the one that has it
 //!    goes on, and the newcomer keeps what it had. So nothing is removed, and nothing changes hands, by a mistake.
+//!    The same holds for what a chart is predicted to bring (`predicted`), where it is predicted at all.
 //! 2. An object that moves to a unit which is held does not leave the one it was in (`moves`).
 //! 3. What would go beyond a budget stays (`budget`), until a commit allows exactly that list.
 
@@ -14,6 +15,7 @@ mod budget;
 mod claims;
 mod holdings;
 mod moves;
+mod predicted;
 mod scene;
 
 use std::collections::BTreeSet;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::holdings::{Held, Same};
+use super::predicted::{self, ByPlace};
 use super::{Evidence, claims, moves};
 use crate::digest::Digest;
 use crate::finding::Finding;
@@ -27,6 +28,8 @@ pub(super) struct Scene<'a> {
     pub(super) shared: Vec<(ObjectKey, Vec<UnitKey>)>,
     /// Units whose newest content is not known whole, since something is wrong with them.
     pub(super) troubled: BTreeSet<UnitKey>,
+    /// What charts are predicted to bring.
+    pub(super) predicted: ByPlace,
     suspensions: Suspensions<'a>,
     now: i64,
     held: BTreeSet<Place>,
@@ -46,6 +49,7 @@ impl<'a> Scene<'a> {
             changes: BTreeMap::new(),
             shared: Vec::new(),
             troubled: troubled(&snapshot.fleet, plan),
+            predicted: predicted::of_plan(plan, &snapshot.chart_previews),
             suspensions: snapshot.fleet.suspensions(),
             now: snapshot.now,
             held: BTreeSet::new(),
@@ -132,6 +136,7 @@ impl<'a> Scene<'a> {
         loop {
             let before = self.held.len();
             claims::check(self);
+            predicted::check(self);
             moves::check(self);
             if self.held.len() == before {
                 return;
@@ -179,6 +184,20 @@ impl<'a> Scene<'a> {
     /// What a place is to have if nothing holds it.
     pub(super) fn planned(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&Held<'a>> {
         self.content(digest(self.planned.get(unit), cluster))
+    }
+
+    /// Every content that a unit is planned with.
+    pub(super) fn all_planned(&self) -> impl Iterator<Item = (&'a UnitKey, &Held<'a>)> {
+        self.planned.iter().flat_map(move |(unit, placement)| {
+            let digests = placement.variants.values().map(|variant| variant.digest);
+            digests.filter_map(move |digest| Some((unit, self.content(Some(digest))?)))
+        })
+    }
+
+    /// Whether what is planned for a place is what it has.
+    pub(super) fn is_unchanged(&self, unit: &UnitKey, cluster: &ClusterName) -> bool {
+        let before = digest(self.previous.units.get(unit), cluster);
+        before.is_some() && before == digest(self.planned.get(unit), cluster)
     }
 
     /// What a place gets.

@@ -1,9 +1,12 @@
+mod predicted;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::*;
+use crate::chart::Previews;
 use crate::fixture::{base, cluster, cluster_name, fleet, subscriber, subscription};
 use crate::fleet::{Fleet, Unit};
 use crate::model::{ApplyPolicy, DeletionPolicy, Scheduling, SuspendedClusters, Suspension};
@@ -51,6 +54,7 @@ struct World {
     budgets: Vec<Arc<PruneBudget>>,
     allowed: BTreeSet<PruneAllowance>,
     exceeded: Vec<Exceeded>,
+    previews: Previews,
 }
 
 impl World {
@@ -71,7 +75,7 @@ impl World {
             revision: fleet.revision.clone(),
             fleet: Arc::new(fleet),
             reports: Reports::default(),
-            chart_previews: Default::default(),
+            chart_previews: self.previews.clone(),
             previous: Arc::clone(&self.published),
             now: 0,
         };
