@@ -505,6 +505,15 @@ pub const API_VERSIONS_MAX: usize = 4_000;
 /// forgotten.
 pub const ORPHANED_MAX: usize = 20_000;
 
+/// Clusters for which `flotilla plan` predicts charts: one request to the hub each, and most have one version.
+pub const PLAN_PREDICTED_CLUSTERS_MAX: usize = 20;
+
+/// Predictions of one `flotilla plan`: each is two runs of helm, of about a second.
+pub const PLAN_PREVIEWS_MAX: usize = 50;
+
+/// How long `flotilla plan` predicts; what is not done by then is said.
+pub const PLAN_PREVIEWS_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Objects of one question about what goes with them: what a person reads before a push, and 10 KiB in a URL.
 pub const DEPENDANTS_ASKED_MAX: usize = 50;
 

@@ -6,6 +6,7 @@
 mod delta;
 mod diff;
 mod memo;
+mod predicted;
 mod previews;
 mod settle;
 mod unit;
@@ -24,6 +25,7 @@ use crate::published::{Published, UnitPlacement};
 pub use delta::{Alike, ClusterDelta, Delta, Share, deltas};
 pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
+pub use predicted::{CAPABILITIES_UNKNOWN, PredictedChange, changes_charts, predicted_changes, unpredicted};
 pub use settle::{Fixed, Part, fixed, settle};
 
 /// All that a decision may look at.

@@ -8,7 +8,10 @@ use render::describe::Description;
 use render::guard::{Evidence, Exceeded, Holdings};
 use render::load::LoadMemo;
 use render::model::{DeletionPolicy, DriftMode};
-use render::plan::{Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, Share, deltas, fixed, settle};
+use render::plan::{
+    Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, PredictedChange, Share, changes_charts,
+    deltas, fixed, settle,
+};
 use render::suspend::Suspensions;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 use serde::Serialize;
@@ -37,6 +40,9 @@ pub(super) struct Shown {
     /// What goes or stays behind with what is removed, as the clusters say; empty where nothing is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) dependants: Vec<ClusterDependants>,
+    /// The parts that change charts, to be predicted.
+    #[serde(skip)]
+    pub(super) charts: Vec<Part>,
     /// Lists that go beyond a budget, and are held.
     #[serde(skip)]
     pub(super) exceeded: Vec<Exceeded>,
@@ -73,6 +79,9 @@ pub(super) struct UnitChange {
     pub(super) removed: bool,
     /// Clusters that change alike, together.
     pub(super) groups: Vec<Group>,
+    /// What changes inside the releases of its charts, as far as it is predicted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) predicted: Vec<PredictedChange>,
     /// What keeps some of these clusters as they are until it ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) held: Vec<Held>,
@@ -138,6 +147,7 @@ pub(super) fn shown(arguments: &Revisions) -> anyhow::Result<Shown> {
     let change = |delta: Delta| UnitChange {
         removed: !planned.plan.units.contains_key(&delta.unit),
         groups: groups.remove(&delta.unit).unwrap_or_default(),
+        predicted: Vec::new(),
         held: held(&delta, suspensions, now),
         unit: delta.unit,
     };
@@ -152,6 +162,7 @@ pub(super) fn shown(arguments: &Revisions) -> anyhow::Result<Shown> {
         units,
         findings,
         dependants: Vec::new(),
+        charts: parts.into_iter().filter(changes_charts).collect(),
         exceeded: planned.exceeded,
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use render::ObjectKey;
 use render::model::DriftMode;
-use render::plan::{Change, FieldChange, Fixed, ObjectChange, Share};
+use render::plan::{Change, FieldChange, Fixed, ObjectChange, PredictedChange, Share};
 
 use super::compare::{Group, Held, UnitChange};
 use super::summary::counted;
@@ -66,7 +66,7 @@ pub(super) fn lines(unit: &UnitChange) -> Vec<Line> {
             None => told.push((body, names.collect())),
         }
     }
-    // What is removed is read first.
+    // What is removed is read first, and what is only predicted last.
     told.sort_by_key(|(body, _)| body.first().is_none_or(|line| line.sign != Sign::Removed));
     told.into_iter()
         .flat_map(|(mut body, mut clusters)| {
@@ -76,7 +76,35 @@ pub(super) fn lines(unit: &UnitChange) -> Vec<Line> {
             }
             body
         })
+        .chain(unit.predicted.iter().flat_map(predicted_lines))
         .collect()
+}
+
+/// What changes inside a release, each object marked as predicted.
+fn predicted_lines(change: &PredictedChange) -> Vec<Line> {
+    let clusters: Vec<&str> = change.clusters.iter().map(|cluster| cluster.as_str()).collect();
+    let outcome = match (change.not_predicted.as_str(), change.objects.is_empty()) {
+        ("", false) => "is predicted to change".to_owned(),
+        ("", true) => "is predicted to change nothing inside".to_owned(),
+        (why, _) => format!("is not predicted: {why}"),
+    };
+    let mut lines = vec![Line {
+        sign: Sign::Changed,
+        depth: 0,
+        what: What::Words(visible(&format!(
+            "on {}: chart {} {outcome}",
+            named(&clusters),
+            change.chart.name
+        ))),
+    }];
+    for ObjectChange { object, change } in &change.objects {
+        let mut told = object_lines(object, change);
+        if let Some(What::Words(words)) = told.first_mut().map(|line| &mut line.what) {
+            words.push_str(" (predicted)");
+        }
+        lines.extend(told);
+    }
+    lines
 }
 
 /// What keeps clusters of a unit from these changes for a while, in a line each.

@@ -9,9 +9,11 @@ mod dependants;
 mod immutable;
 mod lines;
 mod markdown;
+mod predicted;
 mod summary;
 mod text;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -44,6 +46,9 @@ pub(super) struct PlanArguments {
     /// Whether it is coloured: with auto on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t)]
     color: Color,
+    /// The helm program, version 3, which predicts what charts change; the hub says for which clusters.
+    #[arg(long, env = "FLOTILLA_HELM", default_value = "helm")]
+    helm: PathBuf,
     /// Where something is removed, the hub is asked what goes with it in the clusters.
     #[command(flatten)]
     server: ServerOptions,
@@ -99,6 +104,11 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let progress = Progress::begin(format!("planning {}", arguments.revisions.to));
     let shown = compare::shown(&arguments.revisions).and_then(|mut shown| {
         shown.dependants = wait_for(dependants::ask(&arguments.server, &shown.removals()))?;
+        let (charts, helm) = (std::mem::take(&mut shown.charts), arguments.helm.clone());
+        let mut predicted = wait_for(predicted::ask(&arguments.server, helm, &charts))?;
+        for unit in &mut shown.units {
+            unit.predicted = predicted.remove(&unit.unit).unwrap_or_default();
+        }
         Ok(shown)
     });
     drop(progress);

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::Parser as _;
+use render::plan::Change;
 
 use super::*;
 
@@ -272,6 +273,55 @@ fn what_moves_stays_or_cannot_change_is_told_as_that() {
     assert_eq!(
         (drift("shop/frozen"), drift("shop/anew")),
         (json!("Freeze"), json!("Correct"))
+    );
+}
+
+#[test]
+fn what_changes_inside_a_chart_is_marked_as_predicted_or_said_to_be_unknown() {
+    let clone = Clone::new();
+    clone.write("clusters/a.yaml", &cluster("a", "prod"));
+    clone.write("subscriptions/web.yaml", &subscription("web", "prod"));
+    let chart = |replicas: u64| {
+        format!(
+            "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: HelmChart\nmetadata: {{name: web, namespace: shop}}\nspec: {{repo: 'https://x', \
+             chart: web, version: 1.0.0, targetNamespace: shop, values: {{replicas: {replicas}}}}}\n"
+        )
+    };
+    clone.write("feeds/web/chart.yaml", &chart(1));
+    clone.commit();
+    clone.write("feeds/web/chart.yaml", &chart(2));
+    clone.commit();
+    let mut shown = clone.shown("HEAD~1", "HEAD");
+    let arguments = clone.arguments(&["--server", "unix:/nowhere/flotilla.sock"]);
+    let charts = std::mem::take(&mut shown.charts);
+    let asked = wait_for(predicted::ask(&arguments.server, arguments.helm, &charts));
+    let mut alone = asked.expect("a runtime can be made").remove(&shown.units[0].unit);
+    shown.units[0].predicted = alone.take().expect("the chart changes");
+    let text = text::text(&shown, false);
+    let line = "  ~ on a: chart web is not predicted: no hub answers at unix:/nowhere/flotilla.sock";
+    assert!(text.contains(line), "{text}");
+    let key = |name: &str| render::ObjectKey::new("v1", "ConfigMap", "shop", name);
+    let change = |name: &str, change| render::plan::ObjectChange {
+        object: key(name),
+        change,
+    };
+    shown.units[0].predicted[0] = render::plan::PredictedChange {
+        not_predicted: String::new(),
+        objects: vec![change("gone", Change::Removed), change("new", Change::Added)],
+        ..shown.units[0].predicted[0].clone()
+    };
+    let text = text::text(&shown, false);
+    let lines = "  ~ on a: chart web is predicted to change\n      - ConfigMap shop/gone (predicted)\n      + ConfigMap shop/new (predicted)\n";
+    assert!(text.contains(lines), "{text}");
+    assert_eq!(
+        shown.summary.removed_objects, 0,
+        "what is only predicted counts nowhere"
+    );
+    let json = serde_json::to_value(&shown).expect("a plan is JSON");
+    assert_eq!(
+        json["units"][0]["predicted"][0]["objects"][0]["change"],
+        json!("removed"),
+        "{json:#}"
     );
 }
 

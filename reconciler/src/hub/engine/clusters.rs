@@ -145,7 +145,7 @@ impl State {
     }
 
     /// What clusters said of themselves; those that said nothing are not there.
-    pub(super) fn capabilities(&self) -> BTreeMap<ClusterName, Arc<Capabilities>> {
+    pub(in crate::hub) fn capabilities(&self) -> BTreeMap<ClusterName, Arc<Capabilities>> {
         let said = |(name, cluster): (&ClusterName, &ClusterState)| Some((name.clone(), cluster.capabilities.clone()?));
         self.clusters.iter().filter_map(said).collect()
     }

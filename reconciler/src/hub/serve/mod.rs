@@ -10,13 +10,13 @@
 
 mod accept;
 mod answer;
-mod dependants;
 mod discovery;
 mod explanation;
 mod kinds;
 mod listen;
 mod metrics;
 mod object;
+mod one_cluster;
 mod openapi;
 mod query;
 mod reconcile;

@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::accept::{Form, form};
 use super::answer::{Refused, json_answer, typed};
-use super::dependants::question;
 use super::explanation::explanation;
 use super::object::plain;
 use super::query::{Query, write_continue};
@@ -25,7 +24,7 @@ use super::resource::{GROUP, Resource, VERSION};
 use super::store::Store;
 use super::table::Shape;
 use super::watch::Watch;
-use super::{discovery, metrics, openapi, reconcile};
+use super::{discovery, metrics, one_cluster, openapi, reconcile};
 use crate::hub::asking::Asking;
 use crate::limits::{API_ANSWER_TIMEOUT, API_WATCHES_MAX};
 
@@ -112,6 +111,10 @@ pub(super) fn router(context: Context) -> Router {
         .route(
             &format!("{version}/managedclusters/{{name}}/dependants"),
             get(dependants),
+        )
+        .route(
+            &format!("{version}/managedclusters/{{name}}/capabilities"),
+            get(capabilities),
         )
         .fallback(async || Response::from(Refused::not_found("the server could not find the requested resource")))
         .layer(middleware::from_fn_with_state(context.clone(), door))
@@ -270,10 +273,16 @@ async fn explained(
     }
 }
 
+/// What a cluster said of itself: what charts are predicted for.
+async fn capabilities(State(context): State<Context>, Path(name): Path<String>) -> Response {
+    let said = one_cluster::capabilities(&context.store.snapshot(), &name);
+    answered(said.map(|value| json_answer(&value)))
+}
+
 /// What goes or stays behind with objects of a cluster: `?object=GROUP/KIND/NAMESPACE/NAME`, once for each.
 async fn dependants(State(context): State<Context>, Path(name): Path<String>, uri: Uri) -> Response {
     let state = context.store.snapshot();
-    match pairs(&uri).and_then(|pairs| question(&state, &name, &pairs)) {
+    match pairs(&uri).and_then(|pairs| one_cluster::question(&state, &name, &pairs)) {
         Err(refused) => refused.into(),
         Ok((cluster, question)) => match &context.asking {
             None => Refused::unavailable("this hub asks no clusters").into(),

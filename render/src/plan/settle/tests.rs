@@ -1,9 +1,11 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::chart::{Capabilities, PredictedObject, Preview, PreviewMode, PreviewRequest, Previews};
 use crate::describe::{DescribedObject, key_of};
 use crate::model::ApplyPolicy;
 use crate::name::VariantName;
+use crate::plan::{changes_charts, predicted_changes, unpredicted};
 
 fn description(objects: &[Value], apply: ApplyPolicy) -> Arc<Description> {
     let object = |value: &Value| DescribedObject {
@@ -156,4 +158,76 @@ fn what_cannot_change_is_recreated_or_refused_as_its_unit_says() {
     check("WhenImmutable", Replace::Never, DriftMode::Report, Some(false));
     check("Never", Replace::WhenImmutable, DriftMode::Correct, Some(true));
     check("", Replace::Never, DriftMode::Freeze, None);
+}
+
+#[test]
+fn what_changes_inside_a_release_is_told_as_predicted_and_a_hook_is_not() {
+    let chart = |values: &str| {
+        json!({"apiVersion": "fleet.flotilla.dev/v1alpha1", "kind": "HelmChart", "metadata": {"name": "web"},
+            "spec": {"repo": "https://x", "chart": "web", "version": "1.0.0", "targetNamespace": "shop",
+                "values": {"v": values}}})
+    };
+    let of = |values: &str| {
+        Some(description(
+            &[chart(values), config_map("beside", values)],
+            ApplyPolicy::default(),
+        ))
+    };
+    let part = part("shop/web", &["lyon", "paris", "rome"], of("1"), of("2"));
+    assert!(changes_charts(&part));
+    let said = |version: &str| Arc::new(Capabilities::new(version.to_owned(), Vec::new()));
+    let mut previews = Previews {
+        mode: PreviewMode::On,
+        capabilities: BTreeMap::from([(cluster("lyon"), said("v1.33.0")), (cluster("paris"), said("v1.24.0"))]),
+        known: BTreeMap::new(),
+    };
+    let object = |name: &str, data: &str, hook: bool| PredictedObject {
+        key: ObjectKey::new("v1", "ConfigMap", "shop", name),
+        value: Arc::new(config_map(name, data)),
+        template: format!("web/templates/{name}.yaml"),
+        hook,
+    };
+    let wanted = unpredicted(&part, &previews);
+    assert_eq!(wanted.len(), 4, "before and after, on two versions");
+    for request in wanted {
+        let values = request.order.values["v"].as_str().unwrap_or_default().to_owned();
+        let preview = match (request.capabilities.kubernetes_version(), values.as_str()) {
+            ("v1.24.0", "2") => Preview::Failed {
+                words: "no such kind".to_owned(),
+            },
+            (_, "1") => Preview::Predicted {
+                objects: vec![object("a", "1", false), object("gone", "1", false)],
+                unsteady: Vec::new(),
+            },
+            _ => Preview::Predicted {
+                objects: vec![
+                    object("a", "2", false),
+                    object("hook", "2", true),
+                    object("new", "2", false),
+                ],
+                unsteady: Vec::new(),
+            },
+        };
+        previews.known.insert(request.key(), Arc::new(preview));
+    }
+    assert_eq!(unpredicted(&part, &previews), [] as [PreviewRequest; 0]);
+    let told: Vec<_> = predicted_changes(&part, &previews)
+        .into_iter()
+        .map(|change| {
+            let objects: Vec<_> = change.objects.iter().map(|change| change.object.name.clone()).collect();
+            format!(
+                "{} {} {} {}",
+                change.clusters[0],
+                change.chart.name,
+                objects.join(","),
+                change.not_predicted
+            )
+        })
+        .collect();
+    let expected = [
+        "lyon web a,gone,new ",
+        "paris web  helm refuses it: no such kind",
+        "rome web  its version and kinds are not known",
+    ];
+    assert_eq!(told, expected);
 }
