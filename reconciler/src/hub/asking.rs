@@ -1,4 +1,4 @@
-//! One question to a cluster, and its answer: over its tunnel, or by the hub's own client where it has no agent.
+//! What is asked beyond the hub's own state: one question to a cluster, and its answer: over its tunnel, or by the hub's own client where it has no agent.
 //!
 //! Whoever answers only reads. A cluster of any sync mode answers: it is its agent that looks, with its own credential.
 
@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use kube::Client;
 use render::ClusterName;
+use render::chart::Previews;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tunnel::{OpenCode, OpenError, Opener, TargetClass};
 
 use super::dispatch::Dispatch;
+use super::engine::State;
+use super::predict::Predictor;
 use crate::apply;
 use crate::limits::{DEPENDANTS_ANSWER_TIMEOUT, DEPENDANTS_QUESTIONS_MAX, SESSION_STEP_TIMEOUT};
 use crate::wire::{Dependants, DependantsQuestion, FramingError, read_message, write_message};
@@ -31,6 +34,7 @@ pub(super) enum Door {
 pub(super) struct Asking {
     dispatch: Arc<Dispatch>,
     questions: Arc<Semaphore>,
+    predictor: Arc<Predictor>,
 }
 
 /// Why there is no answer.
@@ -51,11 +55,17 @@ pub(super) enum NotAnswered {
 }
 
 impl Asking {
-    pub(super) fn new(dispatch: Arc<Dispatch>) -> Self {
+    pub(super) fn new(dispatch: Arc<Dispatch>, predictor: Arc<Predictor>) -> Self {
         Self {
             dispatch,
+            predictor,
             questions: Arc::new(Semaphore::new(DEPENDANTS_QUESTIONS_MAX)),
         }
+    }
+
+    /// What is predicted of charts, for clusters that said what they are.
+    pub(super) fn previews(&self, state: &State) -> Previews {
+        self.predictor.previews(state.capabilities())
     }
 
     /// What goes or stays behind with objects of a cluster.

@@ -5,6 +5,7 @@
 //! without a value of any object. What clusters say of it, and how it is printed, is deliberately not here.
 
 mod cluster;
+mod predicted;
 mod variant;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::published::Published;
 use crate::schedule;
 
 pub use cluster::{ClusterExplanation, Decision};
+pub use predicted::{ChartObject, PredictedChart, predicted};
 pub use variant::{Standing, VariantExplanation};
 
 /// What an explanation looks at.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
+use crate::chart::{Capabilities, PredictedObject, Preview, PreviewMode, Previews};
 use crate::digest::Digest;
 use crate::fixture::{
     base, cluster, cluster_name, fleet, globalization, localization, revision, step, subscriber, subscription,
 };
+use crate::localize;
 use crate::model::{DriftMode, OverrideStepType, Taint, TaintEffect};
 use crate::name::{ObjectKey, VariantName};
 use crate::published::{Placement, UnitPlacement, Variant};
@@ -323,4 +325,58 @@ fn the_mode_of_drift_is_the_clusters_word_before_the_units() {
         (mode(&after, 0), mode(&after, 1)),
         (DriftMode::Freeze, DriftMode::Report)
     );
+}
+
+#[test]
+fn what_a_chart_brings_is_told_where_it_is_predicted() {
+    let chart = json!({"apiVersion": "fleet.flotilla.dev/v1alpha1", "kind": "HelmChart", "metadata": {"name": "web"},
+        "spec": {"repo": "https://x", "chart": "web", "version": "1.0.0", "targetNamespace": "shop"}});
+    let clusters = ["a", "b", "c"].map(|name| cluster(name, &[("env", "prod")]));
+    let subscribers = vec![subscriber(&[("env", "prod")], None)];
+    let fleet = fleet(
+        clusters,
+        subscription(Scheduling::Replication, subscribers),
+        base([chart]),
+    );
+    let said = |version: &str| Arc::new(Capabilities::new(version.to_owned(), Vec::new()));
+    let versions = [("a", "v1.33.0"), ("b", "v1.24.0"), ("c", "v1.33.0")];
+    let mut previews = Previews {
+        mode: PreviewMode::On,
+        capabilities: versions
+            .map(|(name, version)| (cluster_name(name), said(version)))
+            .into(),
+        ..Previews::default()
+    };
+    let explanation = explained(&fleet, &Published::default());
+    let unit = &fleet.units[&key()];
+    let content = localize::localize(&unit.base, &[], false).expect("nothing is overridden");
+    let (_, request) = previews.requests(&content, &cluster_name("a")).remove(0);
+    let object = |name: &str, hook| PredictedObject {
+        key: ObjectKey::new("v1", "ConfigMap", "shop", name),
+        value: Arc::new(json!({})),
+        template: format!("web/templates/{name}.yaml"),
+        hook,
+    };
+    let preview = Preview::Predicted {
+        objects: vec![object("made", false), object("hook", true)],
+        unsteady: Vec::new(),
+    };
+    previews.known.insert(request.key(), Arc::new(preview));
+    let told = predicted(&fleet, &explanation, &previews);
+    let lines: Vec<_> = told
+        .iter()
+        .map(|chart| {
+            let clusters: Vec<_> = chart.clusters.iter().map(|cluster| cluster.as_str()).collect();
+            let objects: Vec<_> = chart.objects.iter().map(|object| object.template.as_str()).collect();
+            format!(
+                "{} {:?} {:?} {}",
+                chart.chart.name, clusters, objects, chart.not_predicted
+            )
+        })
+        .collect();
+    let expected = [
+        r#"web ["a", "c"] ["web/templates/made.yaml"] "#,
+        r#"web ["b"] [] it is not predicted yet"#,
+    ];
+    assert_eq!(lines, expected);
 }

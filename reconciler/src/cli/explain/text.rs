@@ -12,6 +12,9 @@ const CLUSTERS_SHOWN_MAX: usize = 8;
 /// Objects of a cluster that are told one by one.
 const OBJECTS_SHOWN_MAX: usize = 5;
 
+/// Objects of a chart that are told one by one.
+const CHART_OBJECTS_SHOWN_MAX: usize = 20;
+
 /// Fields of a step that are told one by one; the whole list is `-o json`'s.
 const FIELDS_SHOWN_MAX: usize = 8;
 
@@ -24,6 +27,7 @@ pub(super) fn text(explanation: &Value) -> String {
     write_holds(&mut text, explanation);
     write_clusters(&mut text, explanation);
     write_variants(&mut text, explanation);
+    write_charts(&mut text, explanation);
     text
 }
 
@@ -299,6 +303,29 @@ fn write_variants(text: &mut String, explanation: &Value) {
                 );
             }
             write_step(text, step);
+        }
+    }
+}
+
+/// What charts are predicted to bring.
+fn write_charts(text: &mut String, explanation: &Value) {
+    for chart in list(explanation, "charts") {
+        let names: Vec<_> = list(chart, "clusters").filter_map(Value::as_str).map(visible).collect();
+        let name = object_name(&of(chart, "chart"));
+        let objects: Vec<_> = list(chart, "objects").collect();
+        let (clusters, why) = (named(&names), of(chart, "notPredicted"));
+        if !why.is_empty() {
+            write(text, format_args!("\n{name} on {clusters} is not predicted: {why}\n"));
+            continue;
+        }
+        write(text, format_args!("\n{name} on {clusters} is predicted to bring\n"));
+        for object in objects.iter().take(CHART_OBJECTS_SHOWN_MAX) {
+            let (object, template) = (object_name(&of(object, "object")), of(object, "template"));
+            write(text, format_args!("  {object}, from {template}\n"));
+        }
+        let more = objects.len().saturating_sub(CHART_OBJECTS_SHOWN_MAX);
+        if more > 0 {
+            write(text, format_args!("  and {more} more objects\n"));
         }
     }
 }

@@ -56,13 +56,14 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let (listener, accept) = listen(&options, &sessions.registry).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
     let times = commit_times(Arc::clone(&opened.source), Arc::clone(&sessions.keeper));
-    let asking = Asking::new(Arc::clone(&sessions.dispatch));
+    let predictor = Arc::new(Predictor::new(HelmOptions {
+        program: options.helm.clone(),
+        folder: None,
+    }));
+    let asking = Asking::new(Arc::clone(&sessions.dispatch), Arc::clone(&predictor));
     let hub = Hub {
         state: Arc::clone(&state),
-        predictor: Arc::new(Predictor::new(HelmOptions {
-            program: options.helm.clone(),
-            folder: None,
-        })),
+        predictor,
         planner: Arc::new(Planner::new(
             Arc::clone(&opened.source),
             Some(Arc::clone(&sessions.keeper)),

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use render::explain::{Context, Explanation, explain};
+use render::chart::Previews;
+use render::explain::{Context, Explanation, explain, predicted};
 use render::{ClusterName, Finding, Published, UnitKey};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,12 @@ use crate::hub::engine::State;
 use crate::hub::observe::{Observation, PlacementView, shown_revision};
 
 /// Explains a unit, on every cluster or on one.
-pub(super) fn explanation(state: &State, unit: &UnitKey, only: Option<&ClusterName>) -> Result<Value, Refused> {
+pub(super) fn explanation(
+    state: &State,
+    unit: &UnitKey,
+    only: Option<&ClusterName>,
+    previews: &Previews,
+) -> Result<Value, Refused> {
     let observation = Observation::new(state);
     let published = state.rendered.as_ref().or(state.released.as_ref());
     let nothing = Published::default();
@@ -48,6 +54,12 @@ pub(super) fn explanation(state: &State, unit: &UnitKey, only: Option<&ClusterNa
         whole["revision"] = json!(shown_revision(&state.branch, revision));
     }
     whole["findings"] = plain(findings(state, unit, only, explained.as_ref()));
+    if let (Some(fleet), Some(explained)) = (fleet, &explained) {
+        let charts = predicted(fleet, explained, previews);
+        if !charts.is_empty() {
+            whole["charts"] = plain(charts);
+        }
+    }
     whole["holds"] = plain(holds(&observation));
     whole["clusters"] = clusters(&observation, unit, only, explained.as_ref(), &has);
     Ok(whole)

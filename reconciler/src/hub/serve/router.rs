@@ -266,7 +266,9 @@ async fn explained(
         Err(refused) => return Refused::into(refused),
     };
     let state = context.store.snapshot();
-    let made = tokio::task::spawn_blocking(move || explanation(&state, &unit, cluster.as_ref()));
+    let previews = context.asking.as_ref().map(|asking| asking.previews(&state));
+    let previews = previews.unwrap_or_default();
+    let made = tokio::task::spawn_blocking(move || explanation(&state, &unit, cluster.as_ref(), &previews));
     match made.await {
         Ok(made) => answered(made.map(|value| json_answer(&value))),
         Err(_) => Refused::unavailable("the explanation could not be made").into(),

@@ -13,6 +13,8 @@ use tower::ServiceExt as _;
 use super::router::{Context, router};
 use super::store::Store;
 use super::{Listen, ServeError, bind, run};
+use crate::apply::HelmOptions;
+use crate::hub::Predictor;
 use crate::hub::asking::Asking;
 use crate::hub::engine::State;
 use crate::hub::observe::fixture::{World, unit, units};
@@ -540,7 +542,7 @@ async fn a_unix_socket_is_taken_over_from_a_dead_hub_only() {
     );
     let stop = CancellationToken::new();
     let world = Arc::new(RwLock::new(World::new().state));
-    let asking = Asking::new(Arc::default());
+    let asking = Asking::new(Arc::default(), Arc::new(Predictor::new(HelmOptions::default())));
     let served = tokio::spawn(run(bound, world, times(), (Arc::default(), asking), stop.clone()));
     let stream = tokio::net::UnixStream::connect(&path).await.expect("it answers");
     let (mut sender, connection) = hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream))
