@@ -305,29 +305,6 @@ fn the_drift_mode_that_counts_is_told_for_each_cluster_that_has_it() {
 }
 
 #[test]
-fn the_mode_of_drift_is_the_clusters_word_before_the_units() {
-    let mut fleet = world(TaintEffect::NoSchedule);
-    let mode = |explanation: &Explanation, at: usize| explanation.clusters[at].drift;
-    let before = explained(&fleet, &Published::default());
-    assert_eq!(mode(&before, 0), DriftMode::Correct, "nobody says anything");
-    if let Some(unit) = fleet.units.get_mut(&key()) {
-        let said = Subscription {
-            drift: Some(DriftMode::Report),
-            ..Subscription::clone(&unit.subscription)
-        };
-        unit.subscription = said.into();
-    }
-    if let Some(cluster) = fleet.clusters.get_mut(&cluster_name("a")) {
-        cluster.drift = Some(DriftMode::Freeze);
-    }
-    let after = explained(&fleet, &Published::default());
-    assert_eq!(
-        (mode(&after, 0), mode(&after, 1)),
-        (DriftMode::Freeze, DriftMode::Report)
-    );
-}
-
-#[test]
 fn what_a_chart_brings_is_told_where_it_is_predicted() {
     let chart = json!({"apiVersion": "fleet.flotilla.dev/v1alpha1", "kind": "HelmChart", "metadata": {"name": "web"},
         "spec": {"repo": "https://x", "chart": "web", "version": "1.0.0", "targetNamespace": "shop"}});

@@ -168,11 +168,6 @@ impl ApplyPolicy {
 }
 
 impl DriftMode {
-    /// The mode of a unit on a cluster: the cluster's word counts before the Subscription's.
-    pub fn effective(of_cluster: Option<Self>, of_unit: Option<Self>) -> Self {
-        of_cluster.or(of_unit).unwrap_or_default()
-    }
-
     /// Whether it is the mode that everything has without saying anything.
     pub fn is_default(&self) -> bool {
         is_default(self)

@@ -17,7 +17,7 @@ use crate::apply::FIELD_MANAGER;
 use crate::apply::discovery::{Kinds, ServedKind};
 use crate::apply::helm::LABEL_OWNER;
 use crate::apply::request::{RequestError, bounded};
-use crate::apply::session::in_namespace;
+use crate::apply::unit::in_namespace;
 use crate::limits::{
     DEPENDANTS_CLAIMS_MAX, DEPENDANTS_CONCURRENCY, DEPENDANTS_LOOKED_MAX, DEPENDANTS_NAMED_MAX, DEPENDANTS_TIMEOUT,
     LIST_PAGE_OBJECTS,

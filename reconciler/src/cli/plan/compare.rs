@@ -235,6 +235,7 @@ fn guarded(
     let departed = departed(source, &fleet, &previous, None).with_context(unreadable)?;
     let found = found.into_iter().chain(departed_findings(&departed)).collect();
     let orphaned = departed
+        .clusters
         .iter()
         .filter(|(_, left)| left.deletion_policy == DeletionPolicy::Orphan);
     let left = orphaned.map(|(name, _)| name.clone()).collect();

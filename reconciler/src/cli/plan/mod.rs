@@ -160,12 +160,12 @@ pub(super) fn exceeded(clone: &std::path::Path, branch: &str) -> anyhow::Result<
 
 /// What is wrong at a revision of a clone, and what a hub would hold back of it.
 pub(super) fn findings(clone: &CloneOptions, revision: &render::Revision) -> anyhow::Result<Vec<Finding>> {
-    let arguments = PlanArguments {
+    let revisions = Revisions {
         clone: clone.clone(),
         to: revision.to_string(),
         ..of_head(&clone.repository, "")
     };
-    Ok(compare::shown(&arguments)?.findings)
+    Ok(compare::shown(&revisions)?.findings)
 }
 
 /// In a line: what the newest commit of a clone changes in what the hub rendered, as far as the clone knows it.
