@@ -174,7 +174,7 @@ fn bash_completes_our_words() {
     let output = Output::of(Command::new("bash").args(["--norc", "-euc", script]).env("PATH", path));
     let words = output.expect_ok();
     let lines: Vec<_> = words.lines().collect();
-    assert_eq!(lines, ["explain", "--output", "text json markdown"], "{words}");
+    assert_eq!(lines, ["explain", "--output", "text json yaml markdown"], "{words}");
     for shell in ["zsh", "fish"] {
         let script = Output::of(flotilla().args(["completion", shell])).expect_ok();
         assert!(script.contains("explain"), "{shell}");
