@@ -214,6 +214,9 @@ pub const MOVES_PER_HOUSEKEEPING: u32 = 50;
 /// is made, and each costs a look at one tree.
 pub const GATE_COMMITS_MAX: usize = 100;
 
+/// Commits that are searched for what a file said last before it went: as many as the above, for the same reasons.
+pub const LAST_WORD_COMMITS_MAX: usize = 100;
+
 /// Commits of `released` between two runs of housekeeping: a thousand of them pack from megabytes to less
 /// than one.
 pub const RELEASES_PER_HOUSEKEEPING: u64 = 500;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use render::published::Departure;
 use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
 
-use super::planner::load_declaring;
+use super::last_word::LastWords;
 use super::source::{Source, SourceError};
 
 /// What a file that declares a cluster has in it.
@@ -59,29 +59,27 @@ pub fn departed(
             }
         }
     }
-    // What its file said last: in the parent, or where history was pushed or merged otherwise, in what was decided on.
-    let parent = source.first_parent(head)?;
-    let revisions = parent.iter().chain(accepted).chain([&record.source]);
-    for revision in revisions.filter(|revision| *revision != head) {
-        if leaving.is_empty() {
-            break;
-        }
-        let declared = load_declaring(source, revision, KIND)?.clusters;
-        leaving.retain(|name, units| {
-            let Some(cluster) = declared.get(*name) else {
-                return true;
-            };
-            let departure = Departure {
-                public_keys: cluster.public_keys.clone(),
-                kubeconfig_context: cluster.kubeconfig_context.clone(),
-                deletion_policy: cluster.deletion,
-                source: head.clone(),
-                since: now,
-                units: units.iter().map(|unit| (*unit).clone()).collect(),
-            };
-            departed.insert((*name).clone(), departure);
-            false
-        });
+    let words = LastWords {
+        source,
+        head,
+        decided: &record.source,
+        accepted,
+        kind: KIND,
+    };
+    let policy = |fleet: &Fleet, name: &ClusterName| Some(fleet.clusters.get(name)?.deletion);
+    for (name, declared) in words.find(leaving.keys().map(|name| (*name).clone()).collect(), policy)? {
+        let (Some(cluster), Some(units)) = (declared.clusters.get(&name), leaving.get(&name)) else {
+            continue;
+        };
+        let departure = Departure {
+            public_keys: cluster.public_keys.clone(),
+            kubeconfig_context: cluster.kubeconfig_context.clone(),
+            deletion_policy: cluster.deletion,
+            source: head.clone(),
+            since: now,
+            units: units.iter().map(|unit| (*unit).clone()).collect(),
+        };
+        departed.insert(name, departure);
     }
     Ok(Departed {
         clusters: departed,
@@ -191,7 +189,9 @@ mod tests {
         fixture.write("clusters/oslo.yaml", cluster(", deletionPolicy: Delete"));
         commit(&fixture, "say so");
         fixture.git(&["rm", "--quiet", "clusters/oslo.yaml"]);
-        let removed = commit(&fixture, "remove");
+        commit(&fixture, "remove");
+        fixture.write("more", "x");
+        let removed = commit(&fixture, "and push more with it");
         let source = Source::open(fixture.path(), "main").expect("it opens");
         let before = published(&source, &began, BTreeMap::new());
         let found = gone(&source, &removed, &before);

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use render::guard::Holdings;
-use render::load::{LoadMemo, is_readable, load_with};
 use render::model::DeletionPolicy;
-use render::published::{Departure, Orphaned, UnitPlacement};
-use render::tree::SourceEntry;
-use render::{ClusterName, Digest, Finding, Fleet, Previous, Published, Revision, UnitKey};
+use render::published::{Departure, Orphaned, ReleaseRecord, UnitPlacement};
+use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 
+use super::last_word::LastWords;
 use super::source::{Source, SourceError};
 use crate::limits::ORPHANED_MAX;
 
@@ -85,32 +84,34 @@ impl Leaving<'_> {
             .into_iter()
             .partition(|(unit, _)| self.fleet.units.contains_key(unit));
         let mut orphans = declared;
-        orphans.retain(|unit, _| says_orphan(self.fleet, unit) == Some(true));
+        orphans.retain(|unit, _| policy(self.fleet, unit) == Some(DeletionPolicy::Orphan));
         orphans.extend(self.removed_orphans(removed)?);
         Ok(orphans)
     }
 
-    /// Of units whose Subscription is gone: what it said last, in the parent, or where history was pushed or merged
-    /// otherwise, in what was decided on; else what is published says.
+    /// Of units whose Subscription is gone: what it said last; else what is published says.
     fn removed_orphans(
         &self,
         mut removed: BTreeMap<UnitKey, BTreeSet<ClusterName>>,
     ) -> Result<BTreeMap<UnitKey, BTreeSet<ClusterName>>, SourceError> {
         let mut orphans = BTreeMap::new();
-        if removed.is_empty() {
-            return Ok(orphans);
-        }
-        let head = &self.fleet.revision;
-        let parent = self.source.first_parent(head)?;
-        let decided = self.previous.record.as_ref().map(|record| &record.source);
-        let revisions = parent.iter().chain(self.accepted).chain(decided);
-        for revision in revisions.filter(|revision| *revision != head) {
-            if removed.is_empty() {
-                break;
+        let last = |record: &ReleaseRecord| {
+            let words = LastWords {
+                source: self.source,
+                head: &self.fleet.revision,
+                decided: &record.source,
+                accepted: self.accepted,
+                kind: KIND,
+            };
+            words.find(removed.keys().cloned().collect(), policy)
+        };
+        let last = self.previous.record.as_ref().map(last).transpose()?;
+        for (unit, fleet) in last.unwrap_or_default() {
+            if let Some(clusters) = removed.remove(&unit)
+                && policy(&fleet, &unit) == Some(DeletionPolicy::Orphan)
+            {
+                orphans.insert(unit, clusters);
             }
-            let fleet = declared_at(self.source, revision)?;
-            let known = removed.extract_if(.., |unit, _| fleet.units.contains_key(unit));
-            orphans.extend(known.filter(|(unit, _)| says_orphan(&fleet, unit) == Some(true)));
         }
         let published = removed.into_iter().filter_map(|(unit, mut clusters)| {
             let placement = self.previous.units.get(&unit)?;
@@ -126,9 +127,8 @@ impl Leaving<'_> {
     }
 }
 
-fn says_orphan(fleet: &Fleet, unit: &UnitKey) -> Option<bool> {
-    let declared = fleet.units.get(unit)?;
-    Some(declared.subscription.apply.deletion == DeletionPolicy::Orphan)
+fn policy(fleet: &Fleet, unit: &UnitKey) -> Option<DeletionPolicy> {
+    Some(fleet.units.get(unit)?.subscription.apply.deletion)
 }
 
 /// Takes the oldest away, so that no more than `most` are left; how many.
@@ -162,22 +162,6 @@ fn too_many(lost: usize) -> Finding {
     );
     Finding::warning("OrphansForgotten", message)
         .hint("bring those clusters back, or remove their files, before more units leave with deletionPolicy: Orphan")
-}
-
-/// What a revision declares. Only files that can hold a Subscription are read.
-fn declared_at(source: &Source, revision: &Revision) -> Result<Fleet, SourceError> {
-    let mut tree = source.tree(revision)?;
-    tree.files.retain(|_, entry| match entry {
-        SourceEntry::File(file) => file.bytes.windows(KIND.len()).any(|window| window == KIND),
-        _ => false,
-    });
-    let memo = &mut LoadMemo::default();
-    let (fleet, _) = load_with(&tree, &Previous::default(), memo);
-    if fleet.unreadable.is_empty() {
-        return Ok(fleet);
-    }
-    let previous = source.previous(&tree, &fleet.unreadable, &is_readable)?;
-    Ok(load_with(&tree, &previous, memo).0)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod gateway;
 pub mod git;
 mod guarding;
 mod keeper;
+mod last_word;
 mod leaving;
 mod look;
 mod objects;

@@ -1,5 +1,6 @@
 //! What is recorded of units that leave.
 
+use render::load::LoadMemo;
 use render::plan::Memo;
 use render::published::{Cause, RENDER_VERSION, ReleaseRecord};
 
@@ -115,6 +116,90 @@ fn the_newest_word_of_a_unit_that_leaves_is_recorded_whatever_was_decided_of_it(
     fixture.git(&["rm", "--quiet", UNIT]);
     let again = commit(&fixture, "and away");
     assert_eq!(words(&decided(&source, &again, &back, &[])), Vec::<String>::new());
+}
+
+#[test]
+fn the_newest_word_counts_whatever_is_pushed_with_it_or_merged() {
+    let fixture = Fixture::new();
+    let began = began(&fixture);
+    let branch = fixture.git(&["symbolic-ref", "--short", "HEAD"]);
+    let branch = branch.trim();
+    let say = |policy: &str| {
+        fixture.write(UNIT, subscription(policy, "{}"));
+        commit(&fixture, policy)
+    };
+    let remove = || {
+        fixture.git(&["rm", "--quiet", UNIT]);
+        commit(&fixture, "remove")
+    };
+    let note = |name: &str| {
+        fixture.write(name, "x");
+        commit(&fixture, name)
+    };
+    // On a branch of a revision: a word and the removal; then the revision goes on, and they are merged.
+    let merged = |from: &Revision, word: &str| {
+        fixture.git(&["checkout", "--quiet", "-B", "side", from.as_str()]);
+        say(word);
+        remove();
+        fixture.git(&["checkout", "--quiet", branch]);
+        fixture.git(&["reset", "--quiet", "--hard", from.as_str()]);
+        note("main goes on");
+        fixture.git(&["merge", "--quiet", "--no-ff", "--no-edit", "side"]);
+        Revision::parse(fixture.head()).expect("git prints a commit")
+    };
+    let source = Source::open(fixture.path(), branch).expect("it opens");
+    let before = decided(&source, &began, &Published::default(), &[]);
+    let words_at = |before: &Published, at: &Revision| words(&decided(&source, at, before, &[]));
+    let both = ["t/a bergen", "t/a oslo"];
+
+    say("Orphan");
+    remove();
+    let later = note("later");
+    assert_eq!(words_at(&before, &later), both, "three commits at once");
+    fixture.git(&["reset", "--quiet", "--hard", began.as_str()]);
+    say("Orphan");
+    say("Delete");
+    remove();
+    let withdrawn = note("later");
+    assert_eq!(words_at(&before, &withdrawn), [""; 0], "the word was taken back");
+
+    let merge = merged(&began, "Orphan");
+    assert_eq!(words_at(&before, &merge), both, "a branch has its own word");
+    assert_eq!(words_at(&before, &note("and on")), both, "also below a merge");
+    fixture.git(&["reset", "--quiet", "--hard", began.as_str()]);
+    let orphan = say("Orphan");
+    let stays = decided(&source, &orphan, &before, &[]);
+    let merge = merged(&orphan, "Delete");
+    assert_eq!(
+        words_at(&stays, &merge),
+        [""; 0],
+        "what the other side said before is older"
+    );
+
+    // One side removes it while the other says that its objects stay: somebody settled that conflict.
+    fixture.git(&["checkout", "--quiet", "-B", "side", began.as_str()]);
+    let side = remove();
+    fixture.git(&["checkout", "--quiet", branch]);
+    fixture.git(&["reset", "--quiet", "--hard", began.as_str()]);
+    let main = say("Orphan");
+    let tree = format!("{side}^{{tree}}");
+    let ends = [
+        "commit-tree",
+        &tree,
+        "-p",
+        main.as_str(),
+        "-p",
+        side.as_str(),
+        "-m",
+        "merge",
+    ];
+    let merge = fixture.git(&ends);
+    let merge = Revision::parse(merge.trim()).expect("git prints a commit");
+    assert_eq!(
+        words_at(&before, &merge),
+        both,
+        "nothing goes that somebody wants to stay"
+    );
 }
 
 #[test]

@@ -133,8 +133,7 @@ pub(crate) fn trailers(
 }
 
 /// What a trailer says in each commit that `from` builds on and `until` does not, `from` itself first; of at most `max`
-/// commits. Where `until` is not here, as after a rewritten history, only `from` is asked: an older word was for
-/// something else.
+/// commits.
 pub(crate) fn trailer_values(
     repo: &gix::Repository,
     from: ObjectId,
@@ -142,6 +141,29 @@ pub(crate) fn trailer_values(
     max: usize,
     token: &str,
 ) -> Result<Vec<String>, RepositoryError> {
+    let mut values = Vec::new();
+    for id in commits_since(repo, from, until, max)? {
+        let object = verified(repo, id, gix::objs::Kind::Commit)?;
+        let decoded = object.try_to_commit_ref().map_err(|source| RepositoryError::History {
+            from: from.to_string(),
+            source,
+        })?;
+        let named = decoded
+            .message_trailers()
+            .filter(|trailer| trailer.token.to_str_lossy().eq_ignore_ascii_case(token));
+        values.extend(named.map(|trailer| trailer.value.to_str_lossy().trim().to_owned()));
+    }
+    Ok(values)
+}
+
+/// The commits that `from` builds on and `until` does not, `from` itself first, the newest `max` of them. Where `until`
+/// is not here, as after a rewritten history, only `from`: an older word was for something else.
+pub(crate) fn commits_since(
+    repo: &gix::Repository,
+    from: ObjectId,
+    until: Option<ObjectId>,
+    max: usize,
+) -> Result<Vec<ObjectId>, RepositoryError> {
     let failed = |source| RepositoryError::History {
         from: from.to_string(),
         source,
@@ -157,14 +179,19 @@ pub(crate) fn trailer_values(
         .sorting(Sorting::ByCommitTime(CommitTimeOrder::NewestFirst))
         .all()
         .map_err(failed)?;
-    let mut values = Vec::new();
-    for step in walk.take(max) {
-        let object = verified(repo, step.map_err(failed)?.id, gix::objs::Kind::Commit)?;
-        let decoded = object.try_to_commit_ref().map_err(failed)?;
-        let named = decoded
-            .message_trailers()
-            .filter(|trailer| trailer.token.to_str_lossy().eq_ignore_ascii_case(token));
-        values.extend(named.map(|trailer| trailer.value.to_str_lossy().trim().to_owned()));
-    }
-    Ok(values)
+    walk.take(max).map(|step| Ok(step.map_err(failed)?.id)).collect()
+}
+
+/// The newest commit that two build on; `None` where they share nothing, or nothing that is here.
+pub(crate) fn merge_base(
+    repo: &gix::Repository,
+    one: ObjectId,
+    other: ObjectId,
+) -> Result<Option<ObjectId>, RepositoryError> {
+    let base = repo.merge_base(one, other);
+    let base = base.map_err(|source| RepositoryError::History {
+        from: one.to_string(),
+        source,
+    })?;
+    Ok(base.map(|id| id.detach()))
 }

@@ -9,7 +9,9 @@ mod objects;
 
 pub use handle::{LocalRepository, RepositoryError};
 pub use history::Relation;
-pub(crate) use history::{first_parent, is_relation_told, relation, subject, trailer_values, trailers};
+pub(crate) use history::{
+    commits_since, first_parent, is_relation_told, merge_base, relation, subject, trailer_values, trailers,
+};
 pub(crate) use objects::{commit, object_id, revision, tree_entries, verified};
 
 #[cfg(test)]

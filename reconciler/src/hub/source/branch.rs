@@ -104,6 +104,14 @@ impl Source {
         Ok(parent.map_err(SourceError::Unreadable)?.map(revision))
     }
 
+    /// All parents of a revision, the first one first; none at a root, or at the edge of a shallow clone.
+    pub fn parents(&self, of: &Revision) -> Result<Vec<Revision>, SourceError> {
+        let id = known(of)?;
+        let links = self.repository.read(|repo| commit(repo, id));
+        let parents = links.map_err(SourceError::Unreadable)?.parents;
+        Ok(parents.into_iter().map(revision).collect())
+    }
+
     /// When a commit was made, in seconds since 1970; `None` where the repository has no such commit, as at
     /// the edge of a shallow clone.
     pub fn commit_seconds(&self, of: &Revision) -> Option<i64> {

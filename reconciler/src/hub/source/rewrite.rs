@@ -1,9 +1,11 @@
-//! Whether history went on or was rewritten, and whether somebody said that it may be.
+//! Whether history went on or was rewritten, whether somebody said that it may be, and what came in between.
 
 use render::Revision;
 
 use super::branch::{Source, SourceError, known};
-use crate::hub::repository::{Relation, is_relation_told, relation, trailer_values, trailers};
+use crate::hub::repository::{
+    Relation, commits_since, is_relation_told, merge_base, relation, revision, trailer_values, trailers,
+};
 use crate::limits::HISTORY_COMMITS_MAX;
 
 /// The trailer that accepts a rewritten history; its value is the head that was accepted before.
@@ -41,6 +43,21 @@ impl Source {
         self.repository
             .read(|repo| trailer_values(repo, from, until, HISTORY_COMMITS_MAX, token))
             .map_err(SourceError::Unreadable)
+    }
+
+    /// The newest `max` commits that `head` builds on and `since` does not; `head` alone where `since` is not here.
+    pub fn commits_since(&self, head: &Revision, since: &Revision, max: usize) -> Result<Vec<Revision>, SourceError> {
+        let (from, until) = (known(head)?, known(since)?);
+        let found = self.repository.read(|repo| commits_since(repo, from, Some(until), max));
+        let found = found.map_err(SourceError::Unreadable)?;
+        Ok(found.into_iter().map(revision).collect())
+    }
+
+    /// The newest revision that two build on; `None` where there is none here.
+    pub fn merge_base(&self, one: &Revision, other: &Revision) -> Result<Option<Revision>, SourceError> {
+        let (one, other) = (known(one)?, known(other)?);
+        let base = self.repository.read(|repo| merge_base(repo, one, other));
+        Ok(base.map_err(SourceError::Unreadable)?.map(revision))
     }
 
     /// Whether a commit of the new history, `head` or one of the newest thousand that it builds on, carries
