@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use render::guard::Holdings;
 use render::model::DeletionPolicy;
-use render::published::{Departure, Orphaned, ReleaseRecord, UnitPlacement};
+use render::published::{Departure, Orphaned, UnitPlacement};
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 
 use super::last_word::LastWords;
@@ -17,27 +17,31 @@ use crate::limits::ORPHANED_MAX;
 const KIND: &[u8] = b"Subscription";
 
 /// What decides about the words for units that leave.
-pub(super) struct Leaving<'a> {
-    pub(super) source: &'a Source,
-    pub(super) fleet: &'a Fleet,
+pub struct Leaving<'a> {
+    /// Where files said so.
+    pub source: &'a Source,
+    /// What is decided on.
+    pub fleet: &'a Fleet,
     /// What is published now.
-    pub(super) previous: &'a Published,
+    pub previous: &'a Published,
+    /// The revision that was made from, where there is one.
+    pub decided: Option<&'a Revision>,
     /// What is to be published.
-    pub(super) units: &'a BTreeMap<UnitKey, UnitPlacement>,
+    pub units: &'a BTreeMap<UnitKey, UnitPlacement>,
     /// The newest revision that was planned before, where that is known.
-    pub(super) accepted: Option<&'a Revision>,
+    pub accepted: Option<&'a Revision>,
     /// Clusters whose file is gone, and that are known.
-    pub(super) departed: &'a BTreeMap<ClusterName, Departure>,
+    pub departed: &'a BTreeMap<ClusterName, Departure>,
     /// What a published content has.
-    pub(super) holdings: &'a dyn Fn(&Digest) -> Option<Arc<Holdings>>,
+    pub holdings: &'a dyn Fn(&Digest) -> Option<Arc<Holdings>>,
     /// Words that a cluster heard and needs no more.
-    pub(super) let_go: &'a BTreeSet<(UnitKey, ClusterName)>,
+    pub let_go: &'a BTreeSet<(UnitKey, ClusterName)>,
 }
 
 impl Leaving<'_> {
     /// The words as a decision records them: those from before that are still needed, and those of what leaves now;
     /// with a Warning where the oldest had to go.
-    pub(super) fn orphaned(&self) -> Result<(Orphaned, Option<Finding>), SourceError> {
+    pub fn orphaned(&self) -> Result<(Orphaned, Option<Finding>), SourceError> {
         let now = self.source.commit_seconds(&self.fleet.revision).unwrap_or_default();
         let mut orphaned = self.carried(now);
         for (unit, clusters) in self.leaving_orphans()? {
@@ -95,17 +99,17 @@ impl Leaving<'_> {
         mut removed: BTreeMap<UnitKey, BTreeSet<ClusterName>>,
     ) -> Result<BTreeMap<UnitKey, BTreeSet<ClusterName>>, SourceError> {
         let mut orphans = BTreeMap::new();
-        let last = |record: &ReleaseRecord| {
+        let last = |decided| {
             let words = LastWords {
                 source: self.source,
                 head: &self.fleet.revision,
-                decided: &record.source,
+                decided,
                 accepted: self.accepted,
                 kind: KIND,
             };
             words.find(removed.keys().cloned().collect(), policy)
         };
-        let last = self.previous.record.as_ref().map(last).transpose()?;
+        let last = self.decided.map(last).transpose()?;
         for (unit, fleet) in last.unwrap_or_default() {
             if let Some(clusters) = removed.remove(&unit)
                 && policy(&fleet, &unit) == Some(DeletionPolicy::Orphan)

@@ -37,6 +37,7 @@ pub mod source;
 
 pub use departing::{FORGET_CLUSTER, departed, findings as departed_findings};
 pub use guarding::Rules;
+pub use leaving::Leaving;
 pub use objects::HubCluster;
 pub use options::{HubError, HubOptions, OnRewrite};
 pub use planner::{load_revision, load_tree, plan_anew, plan_fleet, plan_guarded};

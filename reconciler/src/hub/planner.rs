@@ -115,6 +115,7 @@ impl Planner {
             source: &self.source,
             fleet: &fleet,
             previous: &previous,
+            decided: since,
             units: &plan.units,
             accepted,
             departed: &departed.clusters,

@@ -26,7 +26,7 @@ pub use delta::{Alike, ClusterDelta, Delta, Share, deltas};
 pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
 pub use predicted::{CAPABILITIES_UNKNOWN, PredictedChange, changes_charts, predicted_changes, unpredicted};
-pub use settle::{Fixed, Part, fixed, settle};
+pub use settle::{Fixed, Part, Staying, fixed, settle};
 
 /// All that a decision may look at.
 #[derive(Clone, Debug)]

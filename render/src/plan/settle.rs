@@ -17,6 +17,7 @@ use crate::immutable::{fields, objection};
 use crate::keep::kept_by;
 use crate::model::{DeletionPolicy, DriftMode, Replace};
 use crate::name::{ClusterName, ObjectKey, UnitKey};
+use crate::published::Orphaned;
 
 /// Clusters of a unit that change alike, with what they have and get.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,9 +80,17 @@ impl Part {
 /// Where each contested object was, or goes: (object, cluster) → unit.
 type Ends<'a> = BTreeMap<(Same<'a>, &'a ClusterName), (&'a Part, &'a ObjectKey)>;
 
-/// Tells moves and what stays from removals. A part of which some clusters differ in that becomes several. `left` are
-/// clusters whose file is gone and whose objects stay.
-pub fn settle(parts: &[Part], left: &BTreeSet<ClusterName>) -> Vec<Part> {
+/// What leaves and leaves its objects behind, as the newest word in Git says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Staying {
+    /// Clusters whose file is gone.
+    pub clusters: BTreeSet<ClusterName>,
+    /// Units, and where they leave.
+    pub units: Orphaned,
+}
+
+/// Tells moves and what stays from removals. A part of which some clusters differ in that becomes several.
+pub fn settle(parts: &[Part], staying: &Staying) -> Vec<Part> {
     let removed = keys(parts, &Change::Removed);
     let contested: BTreeSet<Same<'_>> = keys(parts, &Change::Added).intersection(&removed).copied().collect();
     let (leaving, coming) = (
@@ -94,7 +103,7 @@ pub fn settle(parts: &[Part], left: &BTreeSet<ClusterName>) -> Vec<Part> {
         for cluster in &part.clusters {
             let told = |change: &ObjectChange| ObjectChange {
                 object: change.object.clone(),
-                change: outcome(part, cluster, change, (&leaving, &coming), left),
+                change: outcome(part, cluster, change, (&leaving, &coming), staying),
             };
             let told: Vec<_> = part.objects.iter().map(told).collect();
             match split.iter_mut().find(|(known, _)| *known == told) {
@@ -163,15 +172,19 @@ fn outcome(
     cluster: &ClusterName,
     ObjectChange { object, change }: &ObjectChange,
     (leaving, coming): (&Ends<'_>, &Ends<'_>),
-    left: &BTreeSet<ClusterName>,
+    staying: &Staying,
 ) -> Change {
     match change {
         Change::Removed => {
             if let Some((heir, _)) = coming.get(&(Same(object), cluster)) {
                 return Change::MovedTo(heir.unit.clone());
             }
-            if left.contains(cluster) {
+            if staying.clusters.contains(cluster) {
                 return Change::Kept("deletionPolicy: Orphan of the cluster".to_owned());
+            }
+            let of_unit = staying.units.get(&part.unit).filter(|_| part.to.is_none());
+            if of_unit.is_some_and(|clusters| clusters.contains_key(cluster)) {
+                return Change::Kept(UNIT_ORPHANS.to_owned());
             }
             match kept(part, object) {
                 Some(by) => Change::Kept(by),
@@ -186,11 +199,14 @@ fn outcome(
     }
 }
 
-/// By what an object stays when it leaves its unit; `None` where it is removed.
+const UNIT_ORPHANS: &str = "deletionPolicy: Orphan";
+
+/// By what an object stays when it leaves its unit, as the cluster that has it knows; `None` where it is removed. A
+/// cluster that once heard `Orphan` goes by that.
 fn kept(part: &Part, object: &ObjectKey) -> Option<String> {
     let before = part.before.as_deref()?;
     if part.to.is_none() && before.apply.deletion == DeletionPolicy::Orphan {
-        return Some("deletionPolicy: Orphan".to_owned());
+        return Some(UNIT_ORPHANS.to_owned());
     }
     let value = content(Some(before), object)?.object()?;
     let annotation = |name: &str| value.get("metadata")?.get("annotations")?.get(name)?.as_str();

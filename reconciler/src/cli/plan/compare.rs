@@ -9,8 +9,8 @@ use render::guard::{Evidence, Exceeded, Holdings};
 use render::load::LoadMemo;
 use render::model::{DeletionPolicy, DriftMode};
 use render::plan::{
-    Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, PredictedChange, Share, changes_charts,
-    deltas, fixed, settle,
+    Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, PredictedChange, Share, Staying,
+    changes_charts, deltas, fixed, settle,
 };
 use render::suspend::Suspensions;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
@@ -21,7 +21,7 @@ use super::summary::Summary;
 use super::{Revisions, immutable};
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
-use crate::hub::{Rules, departed, departed_findings, load_revision, plan_fleet, plan_guarded};
+use crate::hub::{Leaving, Rules, departed, departed_findings, load_revision, plan_fleet, plan_guarded};
 
 /// A plan as it is shown.
 #[derive(Serialize)]
@@ -140,7 +140,7 @@ pub(super) fn shown(arguments: &Revisions) -> anyhow::Result<Shown> {
         parts.extend(parts_of(delta, &before.contents, &planned.plan.contents)?);
     }
     let mut groups: BTreeMap<UnitKey, Vec<Group>> = BTreeMap::new();
-    for part in settle(&parts, &planned.left) {
+    for part in settle(&parts, &planned.staying) {
         groups.entry(part.unit.clone()).or_default().push(Group::of(part));
     }
     let suspensions = planned.fleet.suspensions();
@@ -202,8 +202,7 @@ struct Planned {
     plan: render::Plan,
     findings: Vec<Finding>,
     exceeded: Vec<Exceeded>,
-    /// Clusters whose file is gone and whose objects stay.
-    left: BTreeSet<ClusterName>,
+    staying: Staying,
 }
 
 fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow::Result<Planned> {
@@ -217,7 +216,7 @@ fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow:
         plan,
         findings,
         exceeded: Vec::new(),
-        left: BTreeSet::new(),
+        staying: Staying::default(),
     })
 }
 
@@ -238,7 +237,7 @@ fn guarded(
         .clusters
         .iter()
         .filter(|(_, left)| left.deletion_policy == DeletionPolicy::Orphan);
-    let left = orphaned.map(|(name, _)| name.clone()).collect();
+    let clusters = orphaned.map(|(name, _)| name.clone()).collect();
     let rules = Rules::read(source, &fleet, before.revision.as_ref(), None).with_context(unreadable)?;
     let holdings = |digest: &Digest| {
         before
@@ -253,13 +252,25 @@ fn guarded(
     };
     let memo = &mut Memo::default();
     let (plan, findings, exceeded) = plan_guarded(&fleet, found, Arc::clone(&previous), now, memo, &evidence);
+    let leaving = Leaving {
+        source,
+        fleet: &fleet,
+        previous: &previous,
+        decided: before.revision.as_ref(),
+        units: &plan.units,
+        accepted: None,
+        departed: &departed.clusters,
+        holdings: &holdings,
+        let_go: &BTreeSet::new(),
+    };
+    let (units, _) = leaving.orphaned().with_context(unreadable)?;
     Ok(Planned {
         fleet,
         previous,
         plan,
         findings,
         exceeded,
-        left,
+        staying: Staying { clusters, units },
     })
 }
 

@@ -413,3 +413,32 @@ fn what_is_not_committed_is_said_not_to_be_planned() {
         "without a work tree there is none"
     );
 }
+
+#[test]
+fn a_plan_keeps_what_the_newest_word_keeps_as_the_hub_does() {
+    let clone = Clone::new();
+    clone.write("clusters/a.yaml", &cluster("a", "prod"));
+    clone.write("feeds/web/a.yaml", &object("ConfigMap", "a", "data: {}"));
+    clone.write("subscriptions/web.yaml", &subscription("web", "prod"));
+    clone.commit();
+    let orphan = subscription("web", "prod") + "  deletionPolicy: Orphan\n";
+    clone.write("subscriptions/web.yaml", &orphan);
+    clone.commit();
+    clone.git(&["rm", "--quiet", "subscriptions/web.yaml"]);
+    clone.commit();
+    clone.write("note", "more");
+    clone.commit();
+    let told = |from: &str| {
+        let shown = clone.shown(from, "HEAD");
+        let groups = shown.units.iter().flat_map(|unit| &unit.groups);
+        let changes = groups.flat_map(|group| &group.objects);
+        changes.map(|change| change.change.clone()).collect::<Vec<_>>()
+    };
+    let kept = Change::Kept("deletionPolicy: Orphan".to_owned());
+    assert_eq!(told("HEAD~3"), std::slice::from_ref(&kept), "the word was said since");
+    assert_eq!(told("HEAD~2"), [kept], "and before");
+    clone.git(&["checkout", "--quiet", "HEAD~3"]);
+    clone.git(&["rm", "--quiet", "subscriptions/web.yaml"]);
+    clone.commit();
+    assert_eq!(told("HEAD~1"), [Change::Removed], "nobody said so");
+}

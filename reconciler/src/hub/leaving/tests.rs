@@ -54,6 +54,7 @@ fn decided(source: &Source, at: &Revision, previous: &Published, let_go: &[(Unit
         source,
         fleet: &fleet,
         previous,
+        decided: previous.record.as_ref().map(|record| &record.source),
         units: &plan.units,
         accepted: None,
         departed: &BTreeMap::new(),

@@ -50,7 +50,14 @@ fn part(unit: &str, clusters: &[&str], before: Had, after: Had) -> Part {
 
 /// `unit on clusters: change object, …` of each part.
 fn told(parts: &[Part], left: &[&str]) -> Vec<String> {
-    let left = left.iter().map(|name| cluster(name)).collect();
+    let staying = Staying {
+        clusters: left.iter().map(|name| cluster(name)).collect(),
+        ..Staying::default()
+    };
+    lines(parts, &staying)
+}
+
+fn lines(parts: &[Part], staying: &Staying) -> Vec<String> {
     let line = |part: &Part| {
         let clusters: Vec<_> = part.clusters.iter().map(|cluster| cluster.as_str()).collect();
         let objects = part.objects.iter().map(|change| {
@@ -71,7 +78,7 @@ fn told(parts: &[Part], left: &[&str]) -> Vec<String> {
             objects.collect::<Vec<_>>().join(", ")
         )
     };
-    settle(parts, &left).iter().map(line).collect()
+    settle(parts, staying).iter().map(line).collect()
 }
 
 #[test]
@@ -123,6 +130,32 @@ fn what_stays_in_the_cluster_is_told_as_kept() {
             .to_owned(),
     ];
     assert_eq!(told(&parts, &["rome"]), expected);
+}
+
+#[test]
+fn what_leaves_stays_where_the_newest_word_says_so_whatever_the_cluster_has_heard() {
+    let had = || Some(description(&[config_map("a", "1")], ApplyPolicy::default()));
+    let leaves = part("shop/web", &["lyon", "paris"], had(), None);
+    let stays = part(
+        "shop/api",
+        &["lyon"],
+        had(),
+        Some(description(&[], ApplyPolicy::default())),
+    );
+    let on = |name: &str| BTreeMap::from([(cluster(name), 0)]);
+    let staying = Staying {
+        units: [("shop/web", on("paris")), ("shop/api", on("lyon"))]
+            .into_iter()
+            .map(|(unit, clusters)| (unit.parse().expect("a valid unit"), clusters))
+            .collect(),
+        ..Staying::default()
+    };
+    let expected = [
+        "shop/web on lyon: a removed",
+        "shop/web on paris: a kept by deletionPolicy: Orphan",
+        "shop/api on lyon: a removed",
+    ];
+    assert_eq!(lines(&[leaves, stays], &staying), expected);
 }
 
 #[test]
