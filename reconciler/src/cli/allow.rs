@@ -6,7 +6,7 @@ use clap::Args;
 use render::guard::{Exceeded, Removal};
 use render::model::PruneAllowance;
 
-use super::client::ServerOptions;
+use super::client::{Questions, ServerOptions};
 use super::clone::{Change, CloneOptions};
 use super::{consent, output, plan, wait_for};
 
@@ -75,7 +75,7 @@ fn show_dependants(server: &ServerOptions, exceeded: &[Exceeded]) -> anyhow::Res
         let of_cluster = removals.entry(removal.cluster.clone()).or_default();
         of_cluster.insert(removal.object.clone());
     }
-    let dependants = wait_for(plan::dependants(server, &removals))?;
+    let dependants = wait_for(plan::dependants(&Questions::new(server), &removals))?;
     output::tell("Dependants\n");
     for (depth, line) in plan::dependant_lines(&dependants) {
         output::tell(&format!("{:indent$}{line}\n", "", indent = 2 + depth * 2));

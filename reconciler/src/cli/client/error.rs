@@ -62,6 +62,15 @@ impl ClientError {
         }
     }
 
+    /// Whether it is about the hub and not about what was asked: another question has no answer either.
+    #[cfg(feature = "hub")]
+    pub(super) fn is_of_hub(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::TooLong { .. } | Self::NotAHub { .. } => true,
+            Self::Lost { .. } | Self::Refused { .. } => false,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unreachable { server, source } if source.kind() == io::ErrorKind::PermissionDenied => {

@@ -2,6 +2,8 @@
 
 mod error;
 mod lines;
+#[cfg(feature = "hub")]
+mod questions;
 
 use std::fmt;
 use std::io;
@@ -22,6 +24,8 @@ use tokio::time::timeout;
 
 pub(super) use error::{ClientError, failed};
 pub(super) use lines::Lines;
+#[cfg(feature = "hub")]
+pub(super) use questions::Questions;
 
 /// Bytes of one answer: the placements of 1,000 clusters with 100 units each are about 200 MiB.
 const ANSWER_BYTES_MAX: usize = 512 << 20;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::lines::{named, object_name};
 use super::summary::counted;
-use crate::cli::client::{ClientError, GROUP, JSON, ServerOptions, encoded};
+use crate::cli::client::{GROUP, Questions, encoded};
 use crate::cli::output::visible;
 use crate::limits::DEPENDANTS_ASKED_MAX;
 use crate::wire::{ClaimVolume, Counted, Dependants, ObjectDependants};
@@ -20,7 +20,7 @@ use crate::wire::{ClaimVolume, Counted, Dependants, ObjectDependants};
 const CLUSTERS_ASKED_MAX: usize = 20;
 
 /// Clusters that are asked at a time.
-const CLUSTERS_AT_ONCE: usize = 4;
+pub(super) const CLUSTERS_AT_ONCE: usize = 4;
 
 /// Bytes of the objects of one question, so that its URL stays below what the hub reads.
 const QUESTION_BYTES_MAX: usize = 16 << 10;
@@ -40,13 +40,13 @@ pub(in crate::cli) struct ClusterDependants {
     pub(super) found: Dependants,
 }
 
-/// Asks the clusters, a few at a time.
-pub(in crate::cli) async fn ask(server: &ServerOptions, removals: &Removals) -> Vec<ClusterDependants> {
+/// Asks the clusters, a few at a time; a hub that does not answer is not asked again.
+pub(in crate::cli) async fn ask(hub: &Questions<'_>, removals: &Removals) -> Vec<ClusterDependants> {
     let wanted = removals.iter().map(|(cluster, objects)| (cluster, asked(objects)));
     let wanted = wanted.filter(|(_, (objects, _))| !objects.is_empty()).enumerate();
     let answers = wanted.map(|(at, (cluster, (objects, left)))| async move {
         let answer = match at < CLUSTERS_ASKED_MAX {
-            true => of_cluster(server, cluster, &objects).await,
+            true => of_cluster(hub, cluster, &objects).await,
             false => Err(format!("only the first {CLUSTERS_ASKED_MAX} clusters are asked")),
         };
         told(cluster, answer, left)
@@ -101,19 +101,14 @@ fn parameter(key: &ObjectKey) -> String {
     format!("object={}", encoded(&key.to_string()))
 }
 
-async fn of_cluster(
-    server: &ServerOptions,
-    cluster: &ClusterName,
-    objects: &[&ObjectKey],
-) -> Result<Dependants, String> {
+async fn of_cluster(hub: &Questions<'_>, cluster: &ClusterName, objects: &[&ObjectKey]) -> Result<Dependants, String> {
     let parameters: Vec<_> = objects.iter().map(|key| parameter(key)).collect();
     let path = format!(
         "{GROUP}/managedclusters/{}/dependants?{}",
         encoded(cluster.as_str()),
         parameters.join("&")
     );
-    let why = |error: ClientError| crate::fault::line(&error);
-    let answer = server.value(&path, JSON).await.map_err(why)?;
+    let answer = hub.value(&path).await?;
     serde_json::from_value(answer).map_err(|error| format!("the hub's answer was not understood: {error}"))
 }
 

@@ -23,7 +23,7 @@ use serde_json::json;
 pub(super) use clone::CloneOptions;
 pub(super) use dependants::{Removals, ask as dependants, lines as dependant_lines};
 
-use super::client::ServerOptions;
+use super::client::{Questions, ServerOptions};
 use super::git::Git;
 use super::output::visible;
 use super::progress::Progress;
@@ -103,9 +103,10 @@ impl Color {
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let progress = Progress::begin(format!("planning {}", arguments.revisions.to));
     let shown = compare::shown(&arguments.revisions).and_then(|mut shown| {
-        shown.dependants = wait_for(dependants::ask(&arguments.server, &shown.removals()))?;
+        let hub = Questions::new(&arguments.server);
+        shown.dependants = wait_for(dependants::ask(&hub, &shown.removals()))?;
         let (charts, helm) = (std::mem::take(&mut shown.charts), arguments.helm.clone());
-        let mut predicted = wait_for(predicted::ask(&arguments.server, helm, &charts))?;
+        let mut predicted = wait_for(predicted::ask(&hub, helm, &charts))?;
         for unit in &mut shown.units {
             unit.predicted = predicted.remove(&unit.unit).unwrap_or_default();
         }

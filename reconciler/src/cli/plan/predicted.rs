@@ -7,14 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, stream};
 use render::chart::{Capabilities, PreviewMode, Previews};
 use render::plan::{CAPABILITIES_UNKNOWN, Part, PredictedChange, predicted_changes, unpredicted};
 use render::{ClusterName, UnitKey};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
+use super::dependants::CLUSTERS_AT_ONCE;
 use crate::apply::HelmOptions;
-use crate::cli::client::{ClientError, GROUP, JSON, ServerOptions, encoded};
+use crate::cli::client::{GROUP, Questions, encoded};
 use crate::hub::Predictor;
 use crate::limits::{PLAN_PREDICTED_CLUSTERS_MAX, PLAN_PREVIEWS_MAX, PLAN_PREVIEWS_TIMEOUT};
 
@@ -22,19 +24,23 @@ use crate::limits::{PLAN_PREDICTED_CLUSTERS_MAX, PLAN_PREVIEWS_MAX, PLAN_PREVIEW
 pub(super) type ByUnit = BTreeMap<UnitKey, Vec<PredictedChange>>;
 
 /// Predicts what changes.
-pub(super) async fn ask(server: &ServerOptions, helm: PathBuf, parts: &[Part]) -> ByUnit {
+pub(super) async fn ask(hub: &Questions<'_>, helm: PathBuf, parts: &[Part]) -> ByUnit {
     let clusters: BTreeSet<&ClusterName> = parts.iter().flat_map(|part| &part.clusters).collect();
-    let (mut capabilities, mut trouble) = (BTreeMap::new(), BTreeMap::new());
-    for (at, cluster) in clusters.into_iter().enumerate() {
+    let answers = clusters.into_iter().enumerate().map(|(at, cluster)| async move {
         let said = match at < PLAN_PREDICTED_CLUSTERS_MAX {
-            true => capabilities_of(server, cluster).await,
+            true => capabilities_of(hub, cluster).await,
             false => Err(format!(
                 "only the first {PLAN_PREDICTED_CLUSTERS_MAX} clusters are looked at"
             )),
         };
+        (cluster.clone(), said)
+    });
+    let answers: Vec<_> = stream::iter(answers).buffered(CLUSTERS_AT_ONCE).collect().await;
+    let (mut capabilities, mut trouble) = (BTreeMap::new(), BTreeMap::new());
+    for (cluster, said) in answers {
         match said {
-            Ok(said) => drop(capabilities.insert(cluster.clone(), Arc::new(said))),
-            Err(why) => drop(trouble.insert(cluster.clone(), why)),
+            Ok(said) => drop(capabilities.insert(cluster, Arc::new(said))),
+            Err(why) => drop(trouble.insert(cluster, why)),
         }
     }
     let previews = made(
@@ -56,10 +62,9 @@ pub(super) async fn ask(server: &ServerOptions, helm: PathBuf, parts: &[Part]) -
 }
 
 /// What a cluster says of itself, as the hub heard it.
-async fn capabilities_of(server: &ServerOptions, cluster: &ClusterName) -> Result<Capabilities, String> {
+async fn capabilities_of(hub: &Questions<'_>, cluster: &ClusterName) -> Result<Capabilities, String> {
     let path = format!("{GROUP}/managedclusters/{}/capabilities", encoded(cluster.as_str()));
-    let why = |error: ClientError| crate::fault::line(&error);
-    let said = server.value(&path, JSON).await.map_err(why)?;
+    let said = hub.value(&path).await?;
     let version = said["kubernetesVersion"].as_str().unwrap_or_default().to_owned();
     let served = said["apiVersions"].as_array().into_iter().flatten();
     let served = served.filter_map(Value::as_str).map(str::to_owned).collect();

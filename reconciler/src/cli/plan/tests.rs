@@ -294,7 +294,11 @@ fn what_changes_inside_a_chart_is_marked_as_predicted_or_said_to_be_unknown() {
     let mut shown = clone.shown("HEAD~1", "HEAD");
     let arguments = clone.arguments(&["--server", "unix:/nowhere/flotilla.sock"]);
     let charts = std::mem::take(&mut shown.charts);
-    let asked = wait_for(predicted::ask(&arguments.server, arguments.helm, &charts));
+    let asked = wait_for(predicted::ask(
+        &Questions::new(&arguments.server),
+        arguments.helm,
+        &charts,
+    ));
     let mut alone = asked.expect("a runtime can be made").remove(&shown.units[0].unit);
     shown.units[0].predicted = alone.take().expect("the chart changes");
     let text = text::text(&shown, false);
@@ -441,4 +445,48 @@ fn a_plan_keeps_what_the_newest_word_keeps_as_the_hub_does() {
     clone.git(&["rm", "--quiet", "subscriptions/web.yaml"]);
     clone.commit();
     assert_eq!(told("HEAD~1"), [Change::Removed], "nobody said so");
+}
+
+#[tokio::test]
+async fn a_hub_that_does_not_answer_is_not_asked_for_each_cluster() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&asked);
+    let stranger = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let (mut reads, mut writes) = stream.into_split();
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno";
+            let answered = tokio::io::AsyncWriteExt::write_all(&mut writes, answer).await;
+            answered.expect("it is listened to");
+            tokio::io::copy(&mut reads, &mut tokio::io::sink()).await.ok();
+        }
+    });
+    let clone = story();
+    let arguments = clone.arguments(&["--server", &format!("http://{address}")]);
+    let mut removals = Removals::new();
+    for at in 0..12 {
+        let name = render::ClusterName::parse(format!("c{at:02}")).expect("a valid name");
+        let object = render::ObjectKey::new("v1", "ConfigMap", "shop", "a");
+        removals.insert(name, [object].into());
+    }
+    let hub = Questions::new(&arguments.server);
+    let told = dependants::ask(&hub, &removals).await;
+    assert_eq!(told.len(), 12);
+    for cluster in &told {
+        let why = &cluster.not_looked_at;
+        assert!(why.contains("is no hub's read-only API"), "{why}");
+    }
+    let before = asked.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(
+        (1..=dependants::CLUSTERS_AT_ONCE).contains(&before),
+        "{before} questions"
+    );
+    assert!(hub.value("/").await.is_err());
+    let after = asked.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(after, before, "nor for what comes next");
+    stranger.abort();
 }
