@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::judge::{Asked, Facts, Seen, name};
+use super::notes::Notes;
 use crate::apply::FIELD_MANAGER;
 use crate::apply::discovery::{Kinds, ServedKind};
 use crate::apply::helm::LABEL_OWNER;
@@ -31,7 +32,7 @@ const ANNOTATION_RELEASE: (&str, &str) = ("meta.helm.sh/release-namespace", "met
 pub(super) struct Gather {
     client: Client,
     deadline: Instant,
-    notes: Vec<String>,
+    notes: Notes,
 }
 
 /// Where is looked: everywhere, or in these namespaces.
@@ -51,18 +52,16 @@ impl Gather {
         Self {
             client,
             deadline,
-            notes: Vec::new(),
+            notes: Notes::default(),
         }
     }
 
     pub(super) fn note(&mut self, note: String) {
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+        self.notes.note(note);
     }
 
     pub(super) fn into_notes(self) -> Vec<String> {
-        self.notes
+        self.notes.into_lines()
     }
 
     /// Everything that is to be known of these objects, as far as time allows.
@@ -112,7 +111,10 @@ impl Gather {
         for found in self.in_time(found).await.unwrap_or_default() {
             match found {
                 Ok(found) => facts.asked.extend(found),
-                Err(words) => self.note(words),
+                Err((key, words)) => {
+                    let words = format!("{} {} could not be read: {words}", key.kind, key.name);
+                    self.notes.failed("objects could not be read", key.to_string(), words);
+                }
             }
         }
     }
@@ -126,8 +128,8 @@ impl Gather {
         while let Some(Some(page)) = self.in_time(pages.next()).await {
             let (kind, items) = match page {
                 Ok(page) => page,
-                Err(words) => {
-                    self.note(words);
+                Err((kind, words)) => {
+                    self.notes.failed("kinds could not be listed", kind, words);
                     continue;
                 }
             };
@@ -166,14 +168,17 @@ impl Gather {
         for (uid, found) in self.in_time(found).await.unwrap_or_default() {
             match found {
                 Ok(found) => facts.volumes.extend(found.map(|volume| (uid, volume))),
-                Err(error) => self.note(format!("the volume of a claim could not be read: {}", error.line())),
+                Err(error) => {
+                    let words = format!("the volume of a claim could not be read: {}", error.line());
+                    self.notes.failed("volumes could not be read", uid, words);
+                }
             }
         }
     }
 }
 
 /// An object as it is there; `None` where it is not, or is nobody's of the fleet. What went wrong is in words.
-async fn asked(client: Client, kinds: &Kinds, key: ObjectKey) -> Result<Option<Asked>, String> {
+async fn asked(client: Client, kinds: &Kinds, key: ObjectKey) -> Result<Option<Asked>, (ObjectKey, String)> {
     let version = match key.group.as_str() {
         "" => "v1".to_owned(),
         group => format!("{group}/v1"),
@@ -187,7 +192,7 @@ async fn asked(client: Client, kinds: &Kinds, key: ObjectKey) -> Result<Option<A
         (false, _) => "",
     };
     let found = bounded(kind.api(&client, namespace).get_metadata_opt(&key.name)).await;
-    let failed = |error: RequestError| format!("{} {} could not be read: {}", key.kind, key.name, error.line());
+    let failed = |error: RequestError| (key.clone(), error.line());
     let Some(found) = found.map_err(failed)? else {
         return Ok(None);
     };
@@ -273,7 +278,8 @@ fn listings(kinds: &Kinds, scope: &Scope) -> Vec<Listing> {
     wanted.flat_map(of_kind).collect()
 }
 
-type Page = Result<(Arc<ServedKind>, Vec<ObjectMeta>), String>;
+/// A kind and objects of it, or the kind and why not.
+type Page = Result<(Arc<ServedKind>, Vec<ObjectMeta>), (String, String)>;
 
 /// A listing page by page; an error ends it.
 fn pages(client: &Client, listing: Listing) -> stream::BoxStream<'static, Page> {
@@ -298,8 +304,9 @@ fn pages(client: &Client, listing: Listing) -> stream::BoxStream<'static, Page> 
                 // It went away meanwhile, or only serves single objects.
                 Err(error) if matches!(error.code(), Some(404 | 405)) => None,
                 Err(error) => {
-                    let kind = &kind.resource.kind;
-                    Some((Err(format!("{kind} could not be listed: {}", error.line())), None))
+                    let resource = &kind.resource;
+                    let words = format!("{} could not be listed: {}", resource.kind, error.line());
+                    Some((Err((format!("{}/{}", resource.group, resource.kind), words)), None))
                 }
             }
         }

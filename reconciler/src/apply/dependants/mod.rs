@@ -7,6 +7,7 @@
 
 mod gather;
 mod judge;
+mod notes;
 
 use kube::Client;
 use tokio::time::Instant;
