@@ -1,6 +1,6 @@
 //! What the API server will refuse, since a field of the object cannot change: a Warning where the object is declared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use render::plan::Fixed;
 use render::{ClusterName, Finding, Fleet, UnitKey};
@@ -10,7 +10,7 @@ use super::lines::object_name;
 
 /// One for each object and clusters that differ alike.
 pub(super) fn findings(units: &[UnitChange], fleet: &Fleet) -> Vec<Finding> {
-    let mut refused: BTreeMap<(&UnitKey, &Fixed), Vec<&ClusterName>> = BTreeMap::new();
+    let mut refused: BTreeMap<(&UnitKey, &Fixed), BTreeSet<&ClusterName>> = BTreeMap::new();
     for unit in units {
         for Group {
             clusters, immutable, ..
@@ -23,18 +23,14 @@ pub(super) fn findings(units: &[UnitChange], fleet: &Fleet) -> Vec<Finding> {
     }
     let refused = refused.into_iter();
     refused
-        .map(|((unit, fixed), clusters)| finding(unit, fixed, &clusters, fleet))
+        .map(|((unit, fixed), clusters)| finding(unit, fixed, clusters, fleet))
         .collect()
 }
 
-fn finding(unit: &UnitKey, fixed: &Fixed, clusters: &[&ClusterName], fleet: &Fleet) -> Finding {
-    let also = match clusters.len() {
-        0 | 1 => String::new(),
-        count => format!(", also on {} other clusters", count - 1),
-    };
+fn finding(unit: &UnitKey, fixed: &Fixed, clusters: BTreeSet<&ClusterName>, fleet: &Fleet) -> Finding {
     let verb = if fixed.fields.len() == 1 { "differs" } else { "differ" };
     let message = format!(
-        "{} of {} {verb} and cannot change: the API server will refuse it, and the object stays as it is{also}",
+        "{} of {} {verb} and cannot change: the API server will refuse it, and the object stays as it is",
         fixed.fields.join(", "),
         object_name(&fixed.object)
     );
@@ -45,9 +41,5 @@ fn finding(unit: &UnitKey, fixed: &Fixed, clusters: &[&ClusterName], fleet: &Fle
         Some(object) => finding.at(object.file.as_ref(), object.line),
         None => finding,
     };
-    let finding = finding.unit(unit);
-    match clusters.first() {
-        Some(first) => finding.cluster(first),
-        None => finding,
-    }
+    finding.unit(unit).clusters(clusters)
 }

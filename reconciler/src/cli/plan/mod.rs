@@ -209,16 +209,18 @@ const CLUSTERS_NAMED: usize = 5;
 fn once(findings: &[Finding]) -> Vec<Finding> {
     let without_cluster = |finding: &Finding| Finding {
         cluster: None,
+        also_on: Vec::new(),
         ..finding.clone()
     };
     let mut told: Vec<(Finding, Vec<String>)> = Vec::new();
     for finding in findings {
         let bare = without_cluster(finding);
-        let cluster = finding.cluster.iter().map(ToString::to_string);
+        let all = finding.cluster.iter().chain(&finding.also_on);
+        let own = all.map(ToString::to_string);
         // Equal ones stand side by side, since a cluster is what findings are sorted by last.
         match told.last_mut() {
-            Some((last, clusters)) if *last == bare => clusters.extend(cluster),
-            _ => told.push((bare, cluster.collect())),
+            Some((last, clusters)) if *last == bare => clusters.extend(own),
+            _ => told.push((bare, own.collect())),
         }
     }
     let named = |(mut finding, clusters): (Finding, Vec<String>)| {

@@ -490,3 +490,48 @@ async fn a_hub_that_does_not_answer_is_not_asked_for_each_cluster() {
     assert_eq!(after, before, "nor for what comes next");
     stranger.abort();
 }
+
+#[test]
+fn a_finding_names_all_of_its_clusters_and_text_the_first_few() {
+    let clone = Clone::new();
+    for name in ["a", "b", "c", "d", "e", "f", "g"] {
+        clone.write(&format!("clusters/{name}.yaml"), &cluster(name, "prod"));
+    }
+    let job = |image: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j, namespace: shop}}\nspec: {{template: {{spec: {{containers: \
+             [{{name: j, image: {image}}}]}}}}}}\n"
+        )
+    };
+    // Two variants: the same is refused of both.
+    clone.write(
+        "localizations/b.yaml",
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Localization\nmetadata: {name: b, namespace: b}\nspec:\n  \
+         feed: {apiVersion: batch/v1, kind: Job, namespace: shop, name: j}\n  \
+         overrides: [{name: b, type: MergePatch, value: '{\"metadata\": {\"labels\": {\"b\": \"b\"}}}'}]\n",
+    );
+    clone.write("subscriptions/web.yaml", &subscription("web", "prod"));
+    clone.write("feeds/web/j.yaml", &job("web:1"));
+    clone.commit();
+    clone.write("feeds/web/j.yaml", &job("web:2"));
+    clone.commit();
+    let shown = clone.shown("HEAD~1", "HEAD");
+    let refused = |finding: &&Finding| finding.reason == "ImmutableField";
+    let found: Vec<_> = shown.findings.iter().filter(refused).collect();
+    assert_eq!(found.len(), 1, "{:?}", shown.findings);
+    let also: Vec<_> = found[0].also_on.iter().map(ToString::to_string).collect();
+    assert_eq!(also, ["b", "c", "d", "e", "f", "g"]);
+    for name in ["a", "d", "g"] {
+        assert!(found[0].concerns(&render::ClusterName::parse(name).expect("a valid name")));
+    }
+    let text = once(&shown.findings);
+    let lines: Vec<_> = text
+        .iter()
+        .filter(refused)
+        .map(|finding| finding.message.as_str())
+        .collect();
+    assert!(
+        matches!(lines.as_slice(), [one] if one.ends_with("(clusters a, b, c, d, e and 2 more)")),
+        "{lines:?}"
+    );
+}
