@@ -178,6 +178,11 @@ impl Change<'_> {
         self.suspended || self.wait.is_some()
     }
 
+    /// It waits for who gets an object of it.
+    fn is_held(&self) -> bool {
+        matches!(self.wait, Some((.., WaitReason::HandsOver)))
+    }
+
     /// The content that it gets, and the one that it has.
     fn contents(&self) -> (Option<Digest>, Option<Digest>) {
         let digest = |of: Option<(&Placement, &Variant)>| of.map(|(_, variant)| variant.digest);

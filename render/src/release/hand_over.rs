@@ -10,7 +10,6 @@ use super::{Change, Look, WaitReason, needed_everywhere};
 use crate::digest::Digest;
 use crate::guard::Holdings;
 use crate::name::{ClusterName, ObjectKey, UnitKey};
-use crate::published::Published;
 
 /// Holds back whoever would lose an object to a unit that does not get it now. Gives the contents that have to be known
 /// to say more.
@@ -19,33 +18,36 @@ pub(super) fn settle<'a>(look: &Look<'a>, changes: &mut [Change<'a>]) -> BTreeSe
         look,
         gained: BTreeMap::new(),
         loses: BTreeMap::new(),
-        together: BTreeMap::new(),
         unknown: BTreeSet::new(),
     };
-    // A giver that is held may be somebody's taker. Nobody is held twice, and who was is not let go again.
+    // A giver that is held may be somebody's taker. Nobody is held twice, and whoever waited for health and goes
+    // together does so once.
     loop {
-        let steps = settling.steps(changes);
-        if steps.is_empty() {
+        let Steps { together, holds } = settling.steps(changes);
+        if together.is_empty() && holds.is_empty() {
             return settling.unknown;
         }
-        for step in steps {
-            match step {
-                Step::Hold { giver, taker } => {
-                    let other = changes[taker].unit.clone();
-                    let on = changes[giver].cluster.clone();
-                    changes[giver].wait = Some((other, on, WaitReason::HandsOver));
-                }
-                Step::Together { taker } => changes[taker].wait = None,
+        if together.is_empty() {
+            for (giver, taker) in holds {
+                let other = changes[taker].unit.clone();
+                let on = changes[giver].cluster.clone();
+                changes[giver].wait = Some((other, on, WaitReason::HandsOver));
             }
+            continue;
         }
+        together.into_iter().for_each(|taker| changes[taker].wait = None);
+        // Whoever was held for them, or for who was held for them, is looked at anew.
+        let held = changes.iter_mut().filter(|change| change.is_held());
+        held.for_each(|change| change.wait = None);
     }
 }
 
-enum Step {
-    /// The giver waits for the taker.
-    Hold { giver: usize, taker: usize },
-    /// The taker waits for nothing but the giver: both go at once, and the applier there keeps their order.
-    Together { taker: usize },
+#[derive(Default)]
+struct Steps {
+    /// Takers that wait for nothing but what waits for them: all go at once, and the appliers keep their order.
+    together: Vec<usize>,
+    /// Givers that wait for a taker.
+    holds: Vec<(usize, usize)>,
 }
 
 /// Content that a share of a unit gets, and content that it has.
@@ -65,20 +67,18 @@ struct Settling<'l, 'a> {
     // What was found out, by contents and units: clusters are many, and mostly alike.
     gained: BTreeMap<Contents, (Knowledge, Vec<&'l ObjectKey>)>,
     loses: BTreeMap<(Contents, Contents), bool>,
-    together: BTreeMap<(&'a UnitKey, &'a UnitKey), bool>,
     unknown: BTreeSet<Digest>,
 }
 
 impl<'l, 'a> Settling<'l, 'a> {
-    fn steps(&mut self, changes: &[Change<'a>]) -> Vec<Step> {
+    fn steps(&mut self, changes: &[Change<'a>]) -> Steps {
         let mut givers: BTreeMap<&ClusterName, Vec<usize>> = BTreeMap::new();
         for (index, change) in changes.iter().enumerate() {
-            if !change.is_stalled() && change.loses_content() {
+            if (!change.is_stalled() || change.is_held()) && change.loses_content() {
                 givers.entry(change.cluster).or_default().push(index);
             }
         }
-        let mut steps = Vec::new();
-        let mut held = BTreeSet::new();
+        let mut losing: Vec<(usize, Vec<usize>)> = Vec::new();
         for (taker, taking) in changes.iter().enumerate() {
             let Some(givers) = givers.get(taking.cluster).filter(|_| taking.is_stalled()) else {
                 continue;
@@ -86,17 +86,31 @@ impl<'l, 'a> Settling<'l, 'a> {
             if matches!(self.gained(taking), Knowledge::Nothing | Knowledge::NotYet) {
                 continue;
             }
-            let losing: Vec<_> = givers
-                .iter()
-                .copied()
-                .filter(|giver| self.loses(&changes[*giver], taking))
-                .collect();
-            if losing.iter().any(|giver| self.goes_with(taking, &changes[*giver])) {
-                steps.push(Step::Together { taker });
-            } else {
-                let new = losing.into_iter().filter(|giver| held.insert(*giver));
-                steps.extend(new.map(|giver| Step::Hold { giver, taker }));
+            let others = givers.iter().copied().filter(|giver| *giver != taker);
+            losing.push((
+                taker,
+                others.filter(|giver| self.loses(&changes[*giver], taking)).collect(),
+            ));
+        }
+        let mut ways = Ways::new(self.look);
+        for (taker, givers) in &losing {
+            for giver in givers {
+                ways.hand_over(&changes[*giver], &changes[*taker]);
             }
+        }
+        let mut steps = Steps::default();
+        let mut held = BTreeSet::new();
+        for (taker, givers) in losing {
+            if givers
+                .iter()
+                .any(|giver| ways.goes_with(&changes[taker], &changes[*giver]))
+            {
+                steps.together.push(taker);
+                continue;
+            }
+            let new = givers.into_iter().filter(|giver| !changes[*giver].is_stalled());
+            let new = new.filter(|giver| held.insert(*giver));
+            steps.holds.extend(new.map(|giver| (giver, taker)));
         }
         steps
     }
@@ -162,6 +176,36 @@ impl<'l, 'a> Settling<'l, 'a> {
         self.loses.insert((given, taken), loses);
         loses
     }
+}
+
+/// Who waits for whom: units for what they need everywhere and is not healthy, and givers for takers.
+struct Ways<'l, 'a> {
+    look: &'l Look<'a>,
+    /// Giver → takers that are stalled.
+    takers: BTreeMap<&'a UnitKey, BTreeSet<&'a UnitKey>>,
+    /// Givers of a taker that is suspended, which nobody can release.
+    stuck: BTreeSet<&'a UnitKey>,
+    waits_for: BTreeMap<&'a UnitKey, Vec<&'a UnitKey>>,
+    together: BTreeMap<(&'a UnitKey, &'a UnitKey), bool>,
+}
+
+impl<'l, 'a> Ways<'l, 'a> {
+    fn new(look: &'l Look<'a>) -> Self {
+        Self {
+            look,
+            takers: BTreeMap::new(),
+            stuck: BTreeSet::new(),
+            waits_for: BTreeMap::new(),
+            together: BTreeMap::new(),
+        }
+    }
+
+    fn hand_over(&mut self, giving: &Change<'a>, taking: &Change<'a>) {
+        self.takers.entry(giving.unit).or_default().insert(taking.unit);
+        if taking.suspended {
+            self.stuck.insert(giving.unit);
+        }
+    }
 
     /// Whether a unit would be released, were it not for the giver and those that wait for the giver themselves.
     fn goes_with(&mut self, taking: &Change<'a>, giving: &Change<'a>) -> bool {
@@ -169,27 +213,43 @@ impl<'l, 'a> Settling<'l, 'a> {
         if taking.suspended || !waits_for_health {
             return false;
         }
-        let look = self.look;
         let (taker, giver) = (taking.unit, giving.unit);
-        *self.together.entry((taker, giver)).or_insert_with(|| {
-            let wanted = look.target.units.get(taker);
-            wanted.is_some_and(|wanted| {
-                let others = needed_everywhere(wanted).filter(|needed| !reaches(look.target, needed, giver));
-                look.comes_after(others).is_none()
-            })
-        })
-    }
-}
-
-/// Whether a unit is another one, or needs it everywhere.
-fn reaches(target: &Published, unit: &UnitKey, other: &UnitKey) -> bool {
-    let (mut seen, mut open) = (BTreeSet::from([unit]), vec![unit]);
-    while let Some(at) = open.pop() {
-        if at == other {
-            return true;
+        if let Some(known) = self.together.get(&(taker, giver)) {
+            return *known;
         }
-        let needs = target.units.get(at).into_iter().flat_map(needed_everywhere);
-        open.extend(needs.filter(|needed| seen.insert(*needed)));
+        let (mut seen, mut open) = (BTreeSet::from([taker]), vec![taker]);
+        let mut goes = true;
+        while let Some(at) = open.pop().filter(|_| goes) {
+            let others = self.waits_for(at);
+            // Each has to come back to the giver, or it is waited for from outside.
+            goes = !self.stuck.contains(at) && others.iter().all(|other| self.reaches(other, giver));
+            open.extend(others.into_iter().filter(|other| seen.insert(other)));
+        }
+        self.together.insert((taker, giver), goes);
+        goes
     }
-    false
+
+    fn reaches(&mut self, unit: &'a UnitKey, other: &UnitKey) -> bool {
+        let (mut seen, mut open) = (BTreeSet::from([unit]), vec![unit]);
+        while let Some(at) = open.pop() {
+            if at == other {
+                return true;
+            }
+            open.extend(self.waits_for(at).into_iter().filter(|next| seen.insert(next)));
+        }
+        false
+    }
+
+    fn waits_for(&mut self, unit: &'a UnitKey) -> Vec<&'a UnitKey> {
+        if let Some(known) = self.waits_for.get(unit) {
+            return known.clone();
+        }
+        let look = self.look;
+        let needed = look.target.units.get(unit).into_iter().flat_map(needed_everywhere);
+        let lacking = needed.filter(|needed| look.comes_after(std::iter::once(*needed)).is_some());
+        let takers = self.takers.get(unit).into_iter().flatten().copied();
+        let all: Vec<_> = lacking.chain(takers).collect();
+        self.waits_for.insert(unit, all.clone());
+        all
+    }
 }

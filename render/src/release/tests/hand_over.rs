@@ -151,6 +151,44 @@ fn whoever_is_held_for_one_holds_who_gives_to_it() {
 }
 
 #[test]
+fn a_ring_of_needs_and_objects_that_change_hands_goes_at_once() {
+    // x goes from a to b, which needs c; y goes from c to d, which needs a.
+    let before = state(&[
+        ("t/a", "x y2", &[]),
+        ("t/b", "z", &[]),
+        ("t/c", "q y", &[]),
+        ("t/d", "z2", &[]),
+    ]);
+    let target = |more: &'static [&'static str]| {
+        state(&[
+            ("t/a", "y2", &[]),
+            ("t/b", "x z", &["t/c"]),
+            ("t/c", "q", &[]),
+            ("t/d", "y z2", more),
+            ("t/base", "w", &[]),
+        ])
+    };
+    let mut observed = knowing(&[]);
+    observed.holdings.extend(holdings(&["x y2", "q y", "z2", "y z2", "w"]));
+    let free = suspended(Vec::new());
+    let ring = due(&target(&["t/a"]), &before, &free, &observed);
+    let all = [
+        "t/a a", "t/a b", "t/b a", "t/b b", "t/base a", "t/base b", "t/c a", "t/c b", "t/d a", "t/d b",
+    ];
+    assert_eq!(advanced(&ring), all, "{:?}", ring.waiting);
+    // Where one of them waits for something else too, all do.
+    let waits = due(&target(&["t/a", "t/base"]), &before, &free, &observed);
+    assert_eq!(advanced(&waits), ["t/base a", "t/base b"], "{:?}", waits.waiting);
+    let held = suspended(vec![suspension(Some("t/d"), named("b"), None)]);
+    let stuck = due(&target(&["t/a"]), &before, &held, &observed);
+    assert_eq!(
+        advanced(&stuck),
+        ["t/base a", "t/base b"],
+        "nobody releases a suspended one"
+    );
+}
+
+#[test]
 fn what_is_not_known_is_asked_for_and_what_cannot_be_read_gives_nothing_away() {
     let free = suspended(Vec::new());
     let before = state(&[("t/giver", "x y", &[]), ("t/taker", "z", &[]), ("t/base", "q", &[])]);
