@@ -166,6 +166,21 @@ impl PreviewRequest {
     }
 }
 
+impl Preview {
+    /// The objects that stay, sorted by key; hooks are none.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing is predicted.
+    pub fn objects(&self) -> Result<impl Iterator<Item = &PredictedObject>, String> {
+        match self {
+            Self::Predicted { objects, .. } => Ok(objects.iter().filter(|object| !object.hook)),
+            Self::Failed { words } => Err(format!("helm refuses it: {words}")),
+            Self::Unknown { why } => Err(why.clone()),
+        }
+    }
+}
+
 impl Previews {
     /// The predictions that a content needs on a cluster, with the HelmChart of each; none for a cluster that has not
     /// said what it is.
@@ -190,8 +205,8 @@ impl Previews {
     pub fn objects(&self, content: &Description, cluster: &ClusterName) -> Vec<(ObjectKey, PredictedObject)> {
         let mut found = Vec::new();
         for (chart, request) in self.requests(content, cluster) {
-            if let Some(Preview::Predicted { objects, .. }) = self.known.get(&request.key()).map(AsRef::as_ref) {
-                let stay = objects.iter().filter(|object| !object.hook);
+            let preview = self.known.get(&request.key());
+            if let Some(Ok(stay)) = preview.map(|preview| preview.objects()) {
                 found.extend(stay.map(|object| (chart.clone(), object.clone())));
             }
         }

@@ -86,12 +86,8 @@ fn objects(preview: Option<&Preview>) -> Result<Vec<ChartObject>, String> {
         object: object.key.clone(),
         template: object.template.clone(),
     };
-    match preview {
-        Some(Preview::Predicted { objects, .. }) => {
-            Ok(objects.iter().filter(|object| !object.hook).map(object).collect())
-        }
-        Some(Preview::Failed { words }) => Err(format!("helm refuses it: {words}")),
-        Some(Preview::Unknown { why }) => Err(why.clone()),
-        None => Err("it is not predicted yet".to_owned()),
-    }
+    let Some(preview) = preview else {
+        return Err("it is not predicted yet".to_owned());
+    };
+    Ok(preview.objects()?.map(object).collect())
 }

@@ -114,17 +114,15 @@ fn requests(part: &Part, cluster: &ClusterName, previews: &Previews) -> Requests
 
 fn objects(preview: Option<&Preview>) -> Result<Option<Description>, String> {
     match preview {
-        Some(Preview::Predicted { objects, .. }) => Ok(described(objects)),
-        Some(Preview::Failed { words }) => Err(format!("helm refuses it: {words}")),
-        Some(Preview::Unknown { why }) => Err(why.clone()),
+        Some(preview) => Ok(described(preview.objects()?)),
         None => Err("it took too long".to_owned()),
     }
 }
 
 /// As a content, which can be compared; of two objects of one key the first.
-fn described(objects: &[PredictedObject]) -> Option<Description> {
+fn described<'p>(stay: impl Iterator<Item = &'p PredictedObject>) -> Option<Description> {
     let mut seen = BTreeSet::new();
-    let stay = objects.iter().filter(|object| !object.hook && seen.insert(&object.key));
+    let stay = stay.filter(|object| seen.insert(&object.key));
     let described = stay.map(|object| DescribedObject {
         key: object.key.clone(),
         content: Content::Plain {
