@@ -144,11 +144,11 @@ fn what_a_budget_holds_is_counted_as_held_and_by_what() {
     repository.commit("Let nothing go");
     repository.push();
     let hub = Hub::follow(repository);
-    check(
-        &hub.flotilla(&["explain", "shop/web"]),
-        0,
-        &["Clusters: 2 of 3 have it\n", "drift mode Correct"],
-    );
+    let first = hub.flotilla(&["explain", "shop/web"]);
+    check(&first, 0, &["Clusters: 2 of 3 have it\n", "drift mode Correct"]);
+    let text = first.expect_ok();
+    let told = text.matches("drift mode").count();
+    assert_eq!(told, 2, "once for each cluster that has it: {text}");
 
     let until = |words: &[&str], absent: &str| {
         flotilla_tests::eventually(std::time::Duration::from_secs(30), "it is explained", || {

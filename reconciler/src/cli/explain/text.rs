@@ -187,9 +187,6 @@ fn cluster_body(cluster: &Value) -> String {
     if let Some(suspended) = suspended.filter(|_| has_it(cluster)) {
         write(&mut body, format_args!("    suspended: {suspended}\n"));
     }
-    if let Some(drift) = cluster["drift"].as_str() {
-        write(&mut body, format_args!("    drift mode {}\n", visible(drift)));
-    }
     write_progress(&mut body, cluster);
     body
 }
