@@ -7,10 +7,10 @@ use crate::model::ANNOTATION_PRUNE;
 pub const ANNOTATION_HELM_POLICY: &str = "helm.sh/resource-policy";
 
 /// Flux's.
-pub const ANNOTATION_FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
+const ANNOTATION_FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
 
 /// Argo CD's: a list of options, of which two say it.
-pub const ANNOTATION_ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+const ANNOTATION_ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 
 /// Annotation → the word in it, among others separated by commas, that keeps the object.
 const WORDS: [(&str, &str); 5] = [

@@ -296,6 +296,7 @@ where
     }
     Ok(())
 }
+
 /// A reply that nobody carries any more is dropped: the stream is gone, and reading says so.
 async fn say(replies: &mpsc::Sender<DeliverReply>, reply: DeliverReply) {
     drop(replies.send(reply).await);

@@ -115,7 +115,7 @@ enum Command {
     /// Commit that objects which a budget holds back may go.
     #[cfg(feature = "hub")]
     AllowPrune(allow::AllowPrune),
-    /// Commit that a cluster whose file is gone need not be cleaned up when it comes back.
+    /// Commit that a cluster whose file is gone is remembered no more: what is left there stays.
     #[cfg(feature = "hub")]
     Forget(forget::Forget),
     /// Ask the hub to look at its repositories now, and wait for what becomes of it.

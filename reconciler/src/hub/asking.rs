@@ -1,4 +1,5 @@
-//! What is asked beyond the hub's own state: one question to a cluster, and its answer: over its tunnel, or by the hub's own client where it has no agent.
+//! What is asked beyond the hub's own state: one question to a cluster, and its answer: over its tunnel, or by the
+//! hub's own client where it has no agent.
 //!
 //! Whoever answers only reads. A cluster of any sync mode answers: it is its agent that looks, with its own credential.
 

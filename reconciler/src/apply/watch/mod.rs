@@ -1,8 +1,9 @@
 //! Follows every kind of which something is applied, so that a change is known when it happens.
 //!
-//! In: which objects are ours, those of releases among them. Out: [`Watched`], what was seen of them, in a bounded queue. A watch tells of
-//! everybody's objects; those of others are dropped where they are read (`follow`), so that memory grows with what is
-//! ours. Kinds whose health is read come whole, all others as metadata. What a sighting means is `touch`'s.
+//! In: which objects are ours, those of releases among them. Out: [`Watched`], what was seen of them, in a bounded
+//! queue. A watch tells of everybody's objects; those of others are dropped where they are read (`follow`), so that
+//! memory grows with what is ours. Kinds whose health is read come whole, all others as metadata. What a sighting means
+//! is `touch`'s.
 
 mod follow;
 mod owned;
