@@ -19,7 +19,7 @@ pub(super) struct LastWords<'a> {
     pub(super) source: &'a Source,
     /// What declares it no more.
     pub(super) head: &'a Revision,
-    /// What was decided on. Nothing older is a newer word.
+    /// What was decided on. Nothing older is a newer word, but of what that decision held back.
     pub(super) decided: &'a Revision,
     /// The newest revision that was planned before, where that is known.
     pub(super) accepted: Option<&'a Revision>,
@@ -43,26 +43,22 @@ impl LastWords<'_> {
             found: BTreeMap::new(),
             spare: BTreeMap::new(),
         };
-        if wanted.is_empty() {
-            return Ok(search.found);
-        }
-        let commits = self
-            .source
-            .commits_since(self.head, self.decided, LAST_WORD_COMMITS_MAX)?;
-        search.back(self.head, &commits.into_iter().collect(), &wanted)?;
-        let mut found = search.spare;
-        found.append(&mut search.found);
+        search.back(self.head, Some(self.decided), &wanted)?;
         // Where history was pushed or rewritten otherwise.
         for revision in self.accepted.into_iter().chain([self.decided]) {
-            let mut left = wanted.iter().filter(|key| !found.contains_key(*key)).peekable();
-            if revision == self.head || left.peek().is_none() {
-                continue;
+            for key in search.left(&wanted) {
+                let fleet = search.fleet(revision)?;
+                if (search.policy)(&fleet, &key).is_some() {
+                    search.found.insert(key, fleet);
+                }
             }
-            let fleet = Arc::new(load_declaring(self.source, revision, self.kind)?);
-            let declared: Vec<_> = left.filter(|key| (search.policy)(&fleet, key).is_some()).collect();
-            found.extend(declared.into_iter().map(|key| (key.clone(), Arc::clone(&fleet))));
         }
-        Ok(found)
+        // What a decision held back had gone before it.
+        let held = search.left(&wanted);
+        search.back(self.decided, None, &held)?;
+        let mut all = search.spare;
+        all.append(&mut search.found);
+        Ok(all)
     }
 }
 
@@ -77,9 +73,20 @@ struct Search<'a, K, P> {
 }
 
 impl<K: Ord + Clone, P: Fn(&Fleet, &K) -> Option<DeletionPolicy>> Search<'_, K, P> {
-    /// Goes back from a commit through others, by every way on which something is lacking.
-    fn back(&mut self, head: &Revision, among: &BTreeSet<Revision>, wanted: &BTreeSet<K>) -> Result<(), SourceError> {
-        let mut open = VecDeque::from([(head.clone(), wanted.clone())]);
+    /// What has no answer yet.
+    fn left(&self, wanted: &BTreeSet<K>) -> BTreeSet<K> {
+        let is_left = |key: &&K| !self.found.contains_key(key) && !self.spare.contains_key(key);
+        wanted.iter().filter(is_left).cloned().collect()
+    }
+
+    /// Goes back from a commit by every way on which something is lacking, and not beyond `until`.
+    fn back(&mut self, from: &Revision, until: Option<&Revision>, wanted: &BTreeSet<K>) -> Result<(), SourceError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let among = self.source.commits_since(from, until, LAST_WORD_COMMITS_MAX)?;
+        let among: BTreeSet<_> = among.into_iter().collect();
+        let mut open = VecDeque::from([(from.clone(), wanted.clone())]);
         let mut seen: BTreeSet<(Revision, K)> = BTreeSet::new();
         while let Some((at, lacking)) = open.pop_front() {
             let lacking: Vec<_> = lacking

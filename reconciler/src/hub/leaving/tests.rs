@@ -177,6 +177,15 @@ fn the_newest_word_counts_whatever_is_pushed_with_it_or_merged() {
         "what the other side said before is older"
     );
 
+    // A decision that kept it all the same, as a budget does, is no end of the way.
+    fixture.git(&["reset", "--quiet", "--hard", began.as_str()]);
+    say("Orphan");
+    let mut held = before.clone();
+    if let Some(record) = &mut held.record {
+        record.source = remove();
+    }
+    assert_eq!(words_at(&held, &note("allowed")), both, "it was held in between");
+
     // One side removes it while the other says that its objects stay: somebody settled that conflict.
     fixture.git(&["checkout", "--quiet", "-B", "side", began.as_str()]);
     let side = remove();

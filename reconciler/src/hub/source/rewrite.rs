@@ -46,9 +46,15 @@ impl Source {
     }
 
     /// The newest `max` commits that `head` builds on and `since` does not; `head` alone where `since` is not here.
-    pub fn commits_since(&self, head: &Revision, since: &Revision, max: usize) -> Result<Vec<Revision>, SourceError> {
-        let (from, until) = (known(head)?, known(since)?);
-        let found = self.repository.read(|repo| commits_since(repo, from, Some(until), max));
+    pub fn commits_since(
+        &self,
+        head: &Revision,
+        since: Option<&Revision>,
+        max: usize,
+    ) -> Result<Vec<Revision>, SourceError> {
+        let from = known(head)?;
+        let until = since.map(known).transpose()?;
+        let found = self.repository.read(|repo| commits_since(repo, from, until, max));
         let found = found.map_err(SourceError::Unreadable)?;
         Ok(found.into_iter().map(revision).collect())
     }
