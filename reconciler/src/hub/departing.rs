@@ -6,6 +6,7 @@ use render::published::Departure;
 use render::{ClusterName, Finding, Fleet, Published, Revision, UnitKey};
 
 use super::last_word::LastWords;
+use super::planner::load_declaring;
 use super::source::{Source, SourceError};
 
 /// What a file that declares a cluster has in it.
@@ -37,11 +38,7 @@ pub fn departed(
     };
     let head = &fleet.revision;
     let now = source.commit_seconds(head).unwrap_or_default();
-    let forgotten = source.trailer_values(head, Some(&record.source), FORGET_CLUSTER)?;
-    let forgotten: BTreeSet<_> = forgotten
-        .iter()
-        .filter_map(|name| ClusterName::parse(name.trim()).ok())
-        .collect();
+    let forgotten = forgotten(source, head, &record.source)?;
     let is_gone = |name: &ClusterName| !fleet.clusters.contains_key(name) && !forgotten.contains(name);
     let is_young = |departed: &Departure| now.saturating_sub(departed.since) < Departure::SECONDS_MAX;
     let known = record.departed.iter().filter(|(name, _)| is_gone(name));
@@ -85,6 +82,22 @@ pub fn departed(
         clusters: departed,
         expired,
     })
+}
+
+/// The clusters that commits since `decided` give up. One that is registered in that very commit is not given up by it:
+/// its file may go at any later time, and then it is cleaned up as that file said.
+fn forgotten(source: &Source, head: &Revision, decided: &Revision) -> Result<BTreeSet<ClusterName>, SourceError> {
+    let mut named: BTreeMap<Revision, BTreeSet<ClusterName>> = BTreeMap::new();
+    for (revision, value) in source.trailer_values(head, Some(decided), FORGET_CLUSTER)? {
+        let name = ClusterName::parse(value.trim()).ok();
+        named.entry(revision).or_default().extend(name);
+    }
+    let mut forgotten = BTreeSet::new();
+    for (revision, names) in named {
+        let registered = load_declaring(source, &revision, KIND)?.clusters;
+        forgotten.extend(names.into_iter().filter(|name| !registered.contains_key(name)));
+    }
+    Ok(forgotten)
 }
 
 /// A Warning for each of them: what is left on a cluster that nobody sees is never left without a word.
@@ -246,6 +259,26 @@ mod tests {
                 .starts_with("cluster oslo is away for more than 90 days"),
             "{told:?}"
         );
+    }
+
+    #[test]
+    fn a_cluster_that_is_registered_is_not_forgotten_beforehand() {
+        let fixture = Fixture::new();
+        let began = began(&fixture);
+        fixture.write("note", "x");
+        commit(&fixture, "too early\n\nForget-Cluster: oslo");
+        fixture.git(&["rm", "--quiet", "clusters/oslo.yaml"]);
+        let removed = commit(&fixture, "remove");
+        let source = Source::open(fixture.path(), "main").expect("it opens");
+        let before = published(&source, &began, BTreeMap::new());
+        assert_eq!(
+            gone(&source, &removed, &before).len(),
+            1,
+            "it is cleaned up as its file said"
+        );
+        fixture.write("note", "y");
+        let forgotten = commit(&fixture, "in time\n\nForget-Cluster: oslo");
+        assert_eq!(gone(&source, &forgotten, &before), BTreeMap::new());
     }
 
     #[test]

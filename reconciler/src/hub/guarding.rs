@@ -75,7 +75,10 @@ impl Rules {
         }
         *known = found;
         let words = source.trailer_values(head, Some(since), PruneAllowance::TRAILER)?;
-        let allowed = words.iter().filter_map(|word| PruneAllowance::parse(word)).collect();
+        let allowed = words
+            .iter()
+            .filter_map(|(_, word)| PruneAllowance::parse(word))
+            .collect();
         Ok(Self { budgets, allowed })
     }
 }

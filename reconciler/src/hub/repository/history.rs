@@ -132,15 +132,15 @@ pub(crate) fn trailers(
     Ok(false)
 }
 
-/// What a trailer says in each commit that `from` builds on and `until` does not, `from` itself first; of at most `max`
-/// commits.
+/// What a trailer says in each commit that `from` builds on and `until` does not, with the commit, `from` itself first;
+/// of at most `max` commits.
 pub(crate) fn trailer_values(
     repo: &gix::Repository,
     from: ObjectId,
     until: Option<ObjectId>,
     max: usize,
     token: &str,
-) -> Result<Vec<String>, RepositoryError> {
+) -> Result<Vec<(ObjectId, String)>, RepositoryError> {
     let mut values = Vec::new();
     for id in commits_since(repo, from, until, max)? {
         let object = verified(repo, id, gix::objs::Kind::Commit)?;
@@ -151,7 +151,7 @@ pub(crate) fn trailer_values(
         let named = decoded
             .message_trailers()
             .filter(|trailer| trailer.token.to_str_lossy().eq_ignore_ascii_case(token));
-        values.extend(named.map(|trailer| trailer.value.to_str_lossy().trim().to_owned()));
+        values.extend(named.map(|trailer| (id, trailer.value.to_str_lossy().trim().to_owned())));
     }
     Ok(values)
 }

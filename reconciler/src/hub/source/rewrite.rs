@@ -31,18 +31,20 @@ impl Source {
             .map_err(SourceError::Unreadable)
     }
 
-    /// What a trailer says in the commits that `head` builds on and `since` does not.
+    /// What a trailer says in the commits that `head` builds on and `since` does not, each with its commit.
     pub fn trailer_values(
         &self,
         head: &Revision,
         since: Option<&Revision>,
         token: &str,
-    ) -> Result<Vec<String>, SourceError> {
+    ) -> Result<Vec<(Revision, String)>, SourceError> {
         let from = known(head)?;
         let until = since.map(known).transpose()?;
-        self.repository
-            .read(|repo| trailer_values(repo, from, until, HISTORY_COMMITS_MAX, token))
-            .map_err(SourceError::Unreadable)
+        let found = self
+            .repository
+            .read(|repo| trailer_values(repo, from, until, HISTORY_COMMITS_MAX, token));
+        let found = found.map_err(SourceError::Unreadable)?.into_iter();
+        Ok(found.map(|(id, value)| (revision(id), value)).collect())
     }
 
     /// The newest `max` commits that `head` builds on and `since` does not; `head` alone where `since` is not here.
