@@ -1,6 +1,6 @@
 //! Fields that no API server changes in an object that is there, and what becomes of an object that differs in one.
 //!
-//! In: two manifests of one object. Out: the fields of it that differ and cannot change ([`fields`]), and why it stays
+//! In: two manifests of one object. Out: the fields of it that differ and cannot change ([`fields()`]), and why it stays
 //! as it is then ([`objection`]), or that it may be deleted and made anew. The knowledge of kinds is `table`. What an API
 //! server answers is deliberately not here: it has the last word, and knows values that no manifest says.
 
