@@ -126,15 +126,17 @@ impl Objects {
         self.resting.clear();
     }
 
-    /// Takes in what watches saw; whether something is to be looked at now.
+    /// Takes in what watches saw; whether it brought something to look at that was not known before. What was known
+    /// already has its time.
     pub(super) fn take(&mut self, touched: Touched) -> bool {
         self.all_due |= touched.all;
+        let mut is_new = touched.all;
         for (key, sight) in touched.seen {
             if self.is_news(&key, &sight) {
-                self.due.insert(key);
+                is_new |= self.due.insert(key);
             }
         }
-        self.all_due || !self.due.is_empty()
+        is_new
     }
 
     /// When something that rests is to be looked at.
@@ -411,5 +413,51 @@ fn unknown(message: String) -> Verdict {
     Verdict {
         health: Health::Unknown,
         message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("v1", "ConfigMap", "shop", name)
+    }
+
+    fn touched(name: &str, version: &str, owners: &str) -> Touched {
+        let sight = Sight {
+            uid: Some(name.to_owned()),
+            version: Some(version.to_owned()),
+            owners: Some(render::Digest::of_bytes(owners.as_bytes())),
+        };
+        Touched {
+            all: false,
+            seen: [(key(name), sight)].into(),
+        }
+    }
+
+    #[test]
+    fn what_is_due_already_wakes_nobody_a_second_time() {
+        let mut objects = Objects::new(Vec::new());
+        for name in ["a", "b"] {
+            let sight = touched(name, "1", "helm").seen.remove(&key(name));
+            let left = Left {
+                sight: sight.expect("it was put there"),
+                drift: None,
+            };
+            objects.left.insert(key(name), left);
+        }
+        assert!(!objects.take(touched("a", "2", "helm")), "its owners are the same");
+        assert!(objects.take(touched("a", "3", "somebody")));
+        assert!(!objects.take(touched("a", "4", "somebody")), "it is due already");
+        assert!(!objects.take(touched("b", "2", "helm")));
+        assert!(objects.take(touched("b", "3", "somebody")), "another one is news");
+        let all = Touched {
+            all: true,
+            ..Touched::default()
+        };
+        assert!(objects.take(all), "they are watched from now on");
+        assert!(!objects.take(Touched::default()));
+        assert_eq!((objects.due.len(), objects.all_due), (2, true), "nothing is forgotten");
     }
 }
