@@ -21,6 +21,23 @@ pub(super) fn settings() -> Files {
     vec![CHART, ("values.yaml", "colour: blue\n"), SETTINGS]
 }
 
+/// One Secret, `<release>-settings`, that the chart writes as text.
+pub(super) fn secret() -> Files {
+    let text = "apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ .Release.Name }}-settings
+stringData:
+  colour: {{ .Values.colour | quote }}
+  shape: round
+";
+    vec![
+        CHART,
+        ("values.yaml", "colour: blue\n"),
+        ("templates/secret.yaml", text),
+    ]
+}
+
 /// All that a chart may have: a definition, a subchart, a schema, hooks of each phase with weights, and a test.
 pub(super) fn everything() -> Files {
     vec![

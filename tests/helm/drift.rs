@@ -285,3 +285,43 @@ fn fields_of_a_release_that_a_rule_leaves_to_others_are_left() {
     assert!(told(&report).is_empty(), "nor is it told: {report:#?}");
     applier.stop();
 }
+
+#[test]
+fn a_field_of_a_secret_that_its_chart_writes_as_text_is_left_to_others_by_a_rule() {
+    let cluster = cluster("helm-secret");
+    let mut applier = Applier::start_watching(&cluster, "helm-secret");
+    let policy = ApplyPolicy {
+        ignore: vec![IgnoreRule {
+            kind: "Secret".to_owned(),
+            paths: vec!["/data/colour".to_owned()],
+            ..IgnoreRule::default()
+        }],
+        ..ApplyPolicy::default()
+    };
+    let chart = folder_chart("web", &charts::secret(), json!({}));
+    applier.deliver_under(&[("shop/web", vec![chart])], &policy);
+    applier.until_well("shop/web");
+    let (red, round) = ("cmVk", "cm91bmQ=");
+    let patch = json!({"data": {"colour": red, "shape": red}}).to_string();
+    let arguments = [
+        "-n",
+        "shop",
+        "patch",
+        "secret/web-settings",
+        "--type=merge",
+        "--patch",
+        &patch,
+    ];
+    cluster.kubectl(&arguments).expect_ok();
+    eventually(wait::LONG, "what no rule names is put right", || {
+        let shape = cluster.get("shop", "secret/web-settings")?["data"]["shape"].clone();
+        (shape == round).then_some(()).ok_or_else(|| shape.to_string())
+    });
+    let secret = cluster.get("shop", "secret/web-settings").unwrap();
+    assert_eq!(secret["data"]["colour"], red, "it is left");
+    let report = applier.until("it was put right once", |report| {
+        report.corrections.release_changed == 1
+    });
+    assert!(told(&report).is_empty(), "nor is it told: {report:#?}");
+    applier.stop();
+}

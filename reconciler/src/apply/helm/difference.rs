@@ -19,6 +19,7 @@ use super::wanted::Place;
 use crate::apply::discovery::ServedKind;
 use crate::apply::drift::{Basis, Live, drift};
 use crate::apply::health::Verdict;
+use crate::apply::object;
 use crate::apply::request::{RequestError, bounded};
 use crate::apply::send::Seen;
 use crate::wire::{FieldDrift, Health};
@@ -83,7 +84,9 @@ impl One<'_> {
         live: Option<&DynamicObject>,
         manner: &Manner,
     ) -> Result<Option<Difference>, RequestError> {
-        let mut wanted = owned(self.managed.object(), &self.key.namespace, self.place);
+        let wanted = owned(self.managed.object(), &self.key.namespace, self.place);
+        // As the fields of a Secret are found, and as rules name them.
+        let mut wanted = object::with_data(wanted, &self.key);
         let Some(live) = live else {
             return Ok(Some(Difference {
                 wanted,
