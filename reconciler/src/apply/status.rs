@@ -94,7 +94,7 @@ impl Session {
         for (key, unit) in &self.units {
             let removals = removals.remove(key).unwrap_or_default();
             let mut report = self.unit_report(key, unit, removals);
-            self.tell_drift(unit, &mut report);
+            self.tell_drift(key, unit, &mut report);
             reports.insert(key.clone(), report);
         }
         for (key, results) in removals {

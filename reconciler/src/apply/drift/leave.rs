@@ -3,8 +3,8 @@
 
 use futures_util::{StreamExt, stream};
 use kube::api::{Api, DynamicObject};
-use render::ObjectKey;
 use render::model::DriftMode;
+use render::{ObjectKey, UnitKey};
 use tracing::debug;
 
 use super::compare::Live;
@@ -97,13 +97,13 @@ impl Session {
     }
 
     /// Adds to a unit's report what differs and is left.
-    pub(in crate::apply) fn tell_drift(&self, unit: &Unit, report: &mut UnitReport) {
+    pub(in crate::apply) fn tell_drift(&self, key: &UnitKey, unit: &Unit, report: &mut UnitReport) {
         let slots = unit
             .slots
             .iter()
             .filter(|slot| !slot.yielded && !self.drift.found.is_empty());
         let mut drift: Vec<_> = slots.filter_map(|slot| self.drift.object(slot)).collect();
-        let (of_releases, more) = self.release_drift(unit);
+        let (of_releases, more) = self.release_drift(key, unit);
         drift.extend(of_releases);
         if drift.is_empty() {
             return;

@@ -255,9 +255,14 @@ impl Session {
     }
 
     /// The objects of a unit's releases that are not as their manifests say, the first few; and how many more there are.
-    pub(in crate::apply) fn release_drift(&self, unit: &Unit) -> (Vec<ObjectDrift>, usize) {
+    pub(in crate::apply) fn release_drift(&self, key: &UnitKey, unit: &Unit) -> (Vec<ObjectDrift>, usize) {
         let (mut drift, mut more) = (Vec::new(), 0);
-        for chart in &unit.charts {
+        if unit.charts.is_empty() {
+            return (drift, more);
+        }
+        let owners = self.charts();
+        let is_own = |chart: &&Chart| owners.get(&chart.key).is_some_and(|(owner, _)| *owner == key);
+        for chart in unit.charts.iter().filter(is_own) {
             let Some(told) = self.releases.told(&chart.key) else {
                 continue;
             };
