@@ -89,8 +89,11 @@ fn a_suspended_release_is_left_alone_by_itself_and_goes_on_when_it_is_resumed() 
     applier.until("what somebody changes is told", |report| {
         report.units.values().any(|unit| unit.counts.drifted == 1)
     });
-    applier.deliver_under(&[("shop/web", vec![other("green")])], &policy);
-    applier.until_told("web", ObjectState::Kept, "suspended by Suspension fair (audit)");
+    // Under both names of its kind, whichever its file has.
+    for group in ["apps.clusternet.io/v1alpha1", "fleet.flotilla.dev/v1alpha1"] {
+        applier.deliver_under(&[("shop/web", vec![other("green")])], &suspending(group));
+        applier.until_told("web", ObjectState::Kept, "suspended by Suspension fair (audit)");
+    }
     wait::throughout(
         Duration::from_secs(3),
         "it is neither upgraded, put right nor removed",

@@ -10,11 +10,12 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use render::describe::is_chart;
 use render::model::{ANNOTATION_RECONCILE, ApplyPolicy, DriftMode};
 use render::{ClusterName, ObjectKey};
 use serde_json::Value;
 
-use super::helm::Chart;
+use super::helm::{self, Chart};
 use super::session::{Outcome, Session, Slot, Unit};
 use crate::wire::ObjectState;
 
@@ -100,7 +101,14 @@ impl Session {
     pub(super) fn suspended(&self, key: &ObjectKey, unit: &render::UnitKey) -> Option<String> {
         let policy = &self.units.get(unit)?.policy;
         let now = Timestamp::now().as_second();
-        expired(policy, self.away_since(), now).or_else(|| by_policy(policy, key, &self.cluster, now))
+        let said = |key: &ObjectKey| by_policy(policy, key, &self.cluster, now);
+        expired(policy, self.away_since(), now).or_else(|| {
+            if is_chart(key) {
+                helm::names(key).find_map(|name| said(&name))
+            } else {
+                said(key)
+            }
+        })
     }
 
     /// In how many seconds the next object is one like any other again.

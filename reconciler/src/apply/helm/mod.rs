@@ -55,7 +55,7 @@ pub(super) use self::live::LABEL_OWNER;
 pub(super) use self::news::{News, Order, Told};
 #[cfg(feature = "hub")]
 pub(crate) use self::preview::{NoHelm, preview};
-pub(super) use self::session::Chart;
+pub(super) use self::session::{Chart, names};
 
 /// How releases are made.
 #[derive(Clone, Debug)]

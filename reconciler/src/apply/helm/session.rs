@@ -58,10 +58,15 @@ impl Chart {
 
     /// Its key, in each group in which people may name it.
     pub(in crate::apply) fn names(&self) -> impl Iterator<Item = ObjectKey> + use<> {
-        let ObjectKey { namespace, name, .. } = self.key.clone();
-        let groups = [FLEET_API_VERSION, CLUSTERNET_APPS_API_VERSION].into_iter();
-        groups.map(move |group| ObjectKey::new(group, "HelmChart", &namespace, &name))
+        names(&self.key)
     }
+}
+
+/// A HelmChart's key, in each group in which people may name it.
+pub(in crate::apply) fn names(chart: &ObjectKey) -> impl Iterator<Item = ObjectKey> + use<> {
+    let ObjectKey { namespace, name, .. } = chart.clone();
+    let groups = [FLEET_API_VERSION, CLUSTERNET_APPS_API_VERSION].into_iter();
+    groups.map(move |group| ObjectKey::new(group, "HelmChart", &namespace, &name))
 }
 
 impl Unit {
