@@ -181,7 +181,8 @@ impl ApplySets {
         };
         let params = DeleteParams::default().preconditions(preconditions);
         match bounded(api.delete(name, &params)).await {
-            Err(error) if !error.is_not_found() => Err(error),
+            // One of that name that somebody made since is not ours.
+            Err(error) if !error.is_not_found() && error.code() != Some(409) => Err(error),
             _ => {
                 self.parents.remove(name);
                 Ok(())
@@ -261,6 +262,29 @@ mod tests {
         let of_unit = "applyset-KqfjHtI91GCCv0ze5n4V2NnwswLnbWv1AG_kjbBlxCk-v1";
         assert_eq!(id_of(&unit("shop/web"), "flotilla-system"), of_unit);
         assert!(of_unit.len() <= 63, "it fits into a label");
+    }
+
+    #[tokio::test]
+    async fn a_parent_that_somebody_made_anew_is_left_to_them() {
+        use kube::client::Body;
+
+        let answering = |code: u16| {
+            let service = tower::service_fn(move |_: http::Request<Body>| async move {
+                let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": "", "message": "no",
+                    "metadata": {}});
+                let response = http::Response::builder().status(code);
+                response.body(Body::from(status.to_string().into_bytes()))
+            });
+            Api::namespaced(kube::Client::new(service, "default"), "flotilla-system")
+        };
+        let mut sets = ApplySets::default();
+        for (code, is_known) in [(500, true), (409, false), (404, false)] {
+            sets.parents
+                .insert("one".to_owned(), ("its uid".to_owned(), Parent::default()));
+            let removed = sets.remove(&answering(code), "one").await;
+            assert_eq!(removed.is_err(), is_known, "{code}");
+            assert_eq!(sets.parents.contains_key("one"), is_known, "{code}");
+        }
     }
 
     #[test]
