@@ -181,6 +181,10 @@ impl Session {
     /// From now on every object has to be compared again.
     pub(super) fn distrust(&mut self) {
         self.known.values_mut().for_each(|known| known.fresh = false);
+        // Otherwise releases see to it by themselves.
+        if self.watches.are_failing() {
+            self.releases.doubt();
+        }
     }
 
     /// Whatever was left as others made it is not as it should be any more, once the mode of its unit is another one.

@@ -67,10 +67,48 @@ impl Releases {
         running.for_each(|running| running.touches.watched());
     }
 
+    /// Watches do not tell everything: all are compared.
+    pub(in crate::apply) fn doubt(&self) {
+        self.running.values().for_each(|running| running.touches.watched());
+    }
+
     fn tell(&self, key: &ObjectKey, sight: impl FnOnce() -> Sight) {
         let chart = self.follows.0.get(key).map(|object| &object.chart);
         if let Some(running) = chart.and_then(|chart| self.running.get(chart)) {
             running.touches.note(key.clone(), sight());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kube::client::Body;
+    use tokio::sync::watch;
+    use tokio_util::task::AbortOnDropHandle;
+
+    use super::super::touched::Touches;
+    use super::super::wanted::Place;
+    use super::super::{HelmOptions, Order, Running};
+    use super::*;
+
+    #[tokio::test]
+    async fn while_watches_fail_every_release_is_compared() {
+        let service = tower::service_fn(|_: http::Request<Body>| async { Err::<http::Response<Body>, _>("nobody") });
+        let client = kube::Client::new(service, "default");
+        let mut releases = Releases::new(client, &HelmOptions::default(), Duration::from_secs(600));
+        let place = Place::parse("shop/web").expect("a place");
+        let touches = Touches::default();
+        let running = Running {
+            orders: watch::Sender::new(Order::Remove(place)),
+            touches: touches.clone(),
+            task: AbortOnDropHandle::new(tokio::spawn(std::future::pending())),
+        };
+        let chart = ObjectKey::new("fleet.flotilla.dev/v1alpha1", "HelmChart", "shop", "web");
+        releases.running.insert(chart, running);
+        assert!(!touches.take().all);
+        releases.doubt();
+        assert!(touches.take().all);
     }
 }

@@ -56,7 +56,7 @@ fn owners(managed: &[ManagedFieldsEntry]) -> Digest {
 /// What a task takes of them at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Touched {
-    /// All are watched from now on, and none was compared since.
+    /// All are watched from now on, or watches fail, and none was compared since.
     pub all: bool,
     /// The newest of each.
     pub seen: BTreeMap<ObjectKey, Sight>,

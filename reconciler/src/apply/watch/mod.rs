@@ -90,8 +90,12 @@ impl Watches {
 
     /// How long unchanged objects rest before they are compared: shorter while watches do not tell everything.
     pub(super) fn resync(&self, usual: Duration, failing: Duration) -> Duration {
-        let fails = self.failed_at.is_some_and(|at| at.elapsed() < WATCH_FAILURE_COUNTS);
-        if fails { usual.min(failing) } else { usual }
+        if self.are_failing() { usual.min(failing) } else { usual }
+    }
+
+    /// Whether some did not work a moment ago.
+    pub(super) fn are_failing(&self) -> bool {
+        self.failed_at.is_some_and(|at| at.elapsed() < WATCH_FAILURE_COUNTS)
     }
 
     /// Tells of these objects only.
