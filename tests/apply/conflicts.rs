@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use flotilla_tests::{ControlPlane, eventually, wait};
 use reconciler::wire::{ObjectState, UnitState};
-use render::model::DriftMode;
+use render::ObjectKey;
+use render::model::{ApplyPolicy, DriftMode, SuspendedObject};
 use serde_json::{Value, json};
 
 use super::delivery::*;
@@ -64,6 +65,24 @@ fn a_field_that_git_newly_claims_is_refused_and_the_rest_is_applied() {
         &json!({"data": {"value": "3"}}),
     );
     until_field(&cluster, "configmap/settings", "/data", &applied);
+    // Suspended, it is left as it is, which is not what Git says.
+    let suspended = SuspendedObject {
+        object: ObjectKey::new("v1", "ConfigMap", "default", "settings"),
+        clusters: Vec::new(),
+        until: None,
+        by: "Suspension fair".to_owned(),
+    };
+    let policy = ApplyPolicy {
+        suspended: vec![suspended],
+        ..ApplyPolicy::default()
+    };
+    applier.govern("shop/web", policy);
+    applier.deliver(&[("shop/web", claimed())]);
+    applier.until("it is not as Git says", |report| {
+        let mut units = report.units.values();
+        units.all(|unit| (unit.counts.suspended, unit.counts.behind) == (1, 1))
+    });
+    applier.govern("shop/web", ApplyPolicy::default());
     // Git lets it be.
     applier.deliver(&[("shop/web", vec![settings(&json!({"value": "2"})), other()])]);
     applier.until_unit("shop/web", UnitState::Applied);
