@@ -231,6 +231,17 @@ pub(super) fn folder_chart(name: &str, files: &[(&str, &str)], spec: Value) -> C
     }
 }
 
+/// A chart with these annotations on its HelmChart.
+pub(super) fn annotated(chart: Content, annotations: &Value) -> Content {
+    let Content::Chart { object, files } = chart else {
+        unreachable!("it comes from a folder")
+    };
+    let mut object = Value::clone(&object);
+    object["metadata"]["annotations"] = annotations.clone();
+    let object = Arc::new(object);
+    Content::Chart { object, files }
+}
+
 /// A HelmChart of a repository, into namespace `shop`.
 pub(super) fn remote_chart(name: &str, spec: Value) -> Content {
     let mut whole = json!({"targetNamespace": "shop"});

@@ -5,7 +5,7 @@ use std::time::Duration;
 use flotilla_tests::{eventually, wait};
 use reconciler::wire::ObjectState;
 use render::model::{ApplyPolicy, DeletionPolicy};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::applier::*;
 use super::charts;
@@ -25,6 +25,53 @@ fn a_release_goes_with_its_chart_and_before_its_namespace() {
         cluster.has("", "customresourcedefinition/gadgets.example.org"),
         "definitions stay"
     );
+    applier.stop();
+}
+
+#[test]
+fn a_release_goes_after_what_needs_it_and_before_what_it_needs() {
+    let cluster = cluster("helm-needed-gone");
+    let mut applier = Applier::start(&cluster, "helm-needed-gone");
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "default"}});
+    // The release of `web` needs that of `base`, and unit shop/app needs the unit of `web`.
+    let needs = json!({"fleet.flotilla.dev/depends-on": "apps.clusternet.io/HelmChart/fleet/base"});
+    let web = annotated(folder_chart("web", &charts::settings(), json!({})), &needs);
+    let base = folder_chart("base", &charts::settings(), json!({}));
+    applier.deliver_each(&[
+        ("shop/app", vec![plain(object)], Some(&needing("shop/web"))),
+        ("shop/web", vec![web], None),
+        ("shop/base", vec![base], None),
+    ]);
+    applier.until_well("shop/app");
+    let keep = |finalizers: Value| {
+        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+        let arguments = ["patch", "configmap/app", "--type=merge", "--patch", &patch];
+        cluster.kubectl(&arguments).expect_ok();
+    };
+    keep(json!(["example.org/hold"]));
+    applier.deliver(&[]);
+    let waits = "waits until shop/app, which needs it, is gone";
+    applier.until_told("web", ObjectState::Removing, waits);
+    let sequence = applier.sequence();
+    applier.stop();
+
+    // Whoever goes on knows it too.
+    let mut applier = Applier::start_with(&cluster, "helm-needed-gone-again", sequence, None);
+    applier.deliver(&[]);
+    applier.until_told("web", ObjectState::Removing, waits);
+    let waits = "waits until HelmChart fleet/web, which needs it, is gone";
+    applier.until_told("base", ObjectState::Removing, waits);
+    wait::throughout(Duration::from_secs(3), "both releases stay", || {
+        let now = ["web", "base"].map(|release| history(&cluster, release).len());
+        (now == [1, 1]).then_some(()).ok_or_else(|| format!("{now:?}"))
+    });
+    keep(json!(null));
+    for unit in ["shop/app", "shop/web", "shop/base"] {
+        applier.until_gone(unit);
+    }
+    for release in ["web", "base"] {
+        assert!(history(&cluster, release).is_empty(), "{release} is there");
+    }
     applier.stop();
 }
 

@@ -1,6 +1,5 @@
 //! HelmCharts that are suspended, and what waits for releases.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use flotilla_tests::{ControlPlane, eventually, wait};
@@ -14,17 +13,6 @@ use super::applier::*;
 use super::charts;
 
 const SETTINGS: &str = "configmap/web-settings";
-
-/// A chart with these annotations on its HelmChart.
-fn annotated(chart: Content, annotations: &Value) -> Content {
-    let Content::Chart { object, files } = chart else {
-        unreachable!("it comes from a folder")
-    };
-    let mut object = Value::clone(&object);
-    object["metadata"]["annotations"] = annotations.clone();
-    let object = Arc::new(object);
-    Content::Chart { object, files }
-}
 
 fn web(colour: &str) -> Content {
     folder_chart("web", &charts::settings(), json!({"values": {"colour": colour}}))

@@ -137,6 +137,13 @@ impl Session {
                 }
             }
         }
+        let charts = self.charts().into_values();
+        let charts: Vec<_> = charts
+            .map(|(_, chart)| (chart.key.clone(), chart.needs.clone()))
+            .collect();
+        for (key, needed) in charts {
+            self.inventory.set_object_needs(&key, &needed);
+        }
     }
 
     /// The gates of everything that needs something.

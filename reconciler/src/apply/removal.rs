@@ -30,8 +30,17 @@ use super::status::Removal;
 use crate::limits::APPLY_CONCURRENCY;
 use crate::wire::ObjectState;
 
-/// What came of one object.
-enum Step {
+/// What becomes of the releases that the delivery lacks.
+#[derive(Default)]
+pub(super) struct Leaving {
+    /// What is done now.
+    pub orders: BTreeMap<ObjectKey, Order>,
+    /// Those that wait for something else that leaves before them.
+    pub held: BTreeSet<ObjectKey>,
+}
+
+/// What came of one object, or one release.
+pub(super) enum Step {
     Forget,
     Confirm(String),
     Removing(String),
@@ -45,12 +54,11 @@ impl Session {
         &mut self,
         brought: &Brought,
         interrupt: &Interrupt,
-    ) -> Result<BTreeMap<ObjectKey, Order>, SessionError> {
+    ) -> Result<Leaving, SessionError> {
         self.removals.clear();
+        let mut leaving = Leaving::default();
         let wanted = self.wanted();
-        let (leaving, waiting) = self.leaving_releases(&wanted, brought);
-        let entries = self.inventory.iter();
-        let entries = entries.filter(|(key, _)| !wanted.contains(*key) && !is_chart(key));
+        let entries = self.inventory.iter().filter(|(key, _)| !wanted.contains(*key));
         let unwanted = entries.map(|(key, entry)| {
             let orphan = self.stays(entry);
             (
@@ -62,23 +70,33 @@ impl Session {
             )
         });
         let mut unwanted: BTreeMap<ObjectKey, Entry> = unwanted.collect();
-        let needs = self.inventory.needs().clone();
-        // A release needs its namespace, and what its hooks use, until it is gone.
-        self.hold(&mut unwanted, &waiting);
+        let needs = self.inventory.needs().by_every_name();
+        // A release that is not reached goes on as it was told.
+        leaving
+            .held
+            .extend(unwanted.keys().filter(|key| is_chart(key)).cloned());
         while !unwanted.is_empty() && !interrupt.is_raised() {
             let wave = wave(&unwanted, &needs);
-            let mut blocked = BTreeSet::new();
-            let mut staying = BTreeSet::new();
-            for (key, entry, step) in self.steps(&wave, &unwanted, brought).await? {
+            let mut staying = Vec::new();
+            let (charts, objects): (Vec<_>, Vec<_>) = wave.into_iter().partition(is_chart);
+            let mut steps = self.steps(&objects, &unwanted, brought).await?;
+            for key in charts {
+                let Some(entry) = unwanted.get(&key).cloned() else {
+                    continue;
+                };
+                let (step, order) = self.release_step(&key, &entry, brought);
+                leaving.held.remove(&key);
+                leaving.orders.extend(order.map(|order| (key.clone(), order)));
+                steps.push((key, entry, step));
+            }
+            for (key, entry, step) in steps {
                 unwanted.remove(&key);
                 if let Step::Removing(_) | Step::Stuck(_) = step {
-                    blocked.insert(entry.unit.clone());
-                    staying.insert(key.clone());
+                    staying.push((key.clone(), entry.unit.clone()));
                 }
                 self.take_step(key, entry, step);
             }
-            self.hold(&mut unwanted, &blocked);
-            self.hold_needed(&mut unwanted, &blocked, &staying, &needs);
+            self.hold(&mut unwanted, staying, &needs);
         }
         Ok(leaving)
     }
@@ -94,69 +112,64 @@ impl Session {
         self.units.contains_key(unit) || self.missing.contains_key(unit)
     }
 
-    /// What is applied before something that is not gone yet waits for it.
-    fn hold(&mut self, unwanted: &mut BTreeMap<ObjectKey, Entry>, blocked: &BTreeSet<UnitKey>) {
-        for (key, entry) in unwanted.extract_if(.., |_, entry| blocked.contains(&entry.unit)) {
-            let removal = Removal {
-                message: prune::waits_for(&entry.unit),
-                unit: entry.unit,
-                state: ObjectState::Removing,
-            };
-            self.removals.insert(key, removal);
+    /// What is applied before something that is not gone yet waits for it, and so does what that needs: all of it, since
+    /// what waits is not gone either.
+    fn hold(&mut self, unwanted: &mut BTreeMap<ObjectKey, Entry>, staying: Vec<(ObjectKey, UnitKey)>, needs: &Needs) {
+        let mut there = staying;
+        let blocked: BTreeSet<_> = there.iter().map(|(_, unit)| unit.clone()).collect();
+        for unit in &blocked {
+            there.extend(self.keep_waiting(unwanted, &prune::waits_for(unit), |_, entry| entry.unit == *unit));
         }
-    }
-
-    /// What something that is not gone yet needs waits for it, and what that needs as well.
-    fn hold_needed(
-        &mut self,
-        unwanted: &mut BTreeMap<ObjectKey, Entry>,
-        blocked: &BTreeSet<UnitKey>,
-        staying: &BTreeSet<ObjectKey>,
-        needs: &Needs,
-    ) {
-        let mut waits: Vec<_> = blocked.iter().cloned().collect();
-        let mut seen = blocked.clone();
-        while let Some(unit) = waits.pop() {
-            for needed in needs.units.get(&unit).into_iter().flatten() {
-                if !seen.insert(needed.clone()) {
-                    continue;
-                }
-                waits.push(needed.clone());
-                self.keep_waiting(
-                    unwanted,
-                    &format!("waits until {unit}, which needs it, is gone"),
-                    |_, entry| entry.unit == *needed,
-                );
-            }
-        }
-        let mut waits: Vec<_> = staying.iter().cloned().collect();
-        let mut seen = staying.clone();
-        while let Some(key) = waits.pop() {
+        // Of each unit, the last turn of what waits.
+        let mut turns: BTreeMap<UnitKey, (bool, Stage)> = BTreeMap::new();
+        let mut seen: BTreeSet<UnitKey> = BTreeSet::new();
+        while let Some((key, unit)) = there.pop() {
             for needed in needs.objects.get(&key).into_iter().flatten() {
-                if !seen.insert(needed.clone()) {
-                    continue;
-                }
-                waits.push(needed.clone());
                 let words = format!("waits until {}, which needs it, is gone", gate::label(&key));
-                self.keep_waiting(unwanted, &words, |other, _| other == needed);
+                if let Some(entry) = unwanted.remove(needed) {
+                    there.push((needed.clone(), entry.unit.clone()));
+                    self.waits(needed.clone(), entry, &words);
+                }
+            }
+            let turn = turn(&key);
+            if turns.get(&unit).is_none_or(|known| *known < turn) {
+                turns.insert(unit.clone(), turn);
+                let is_before = |other: &ObjectKey, entry: &Entry| entry.unit == unit && self::turn(other) < turn;
+                there.extend(self.keep_waiting(unwanted, &prune::waits_for(&unit), is_before));
+            }
+            let mut units = Vec::from_iter(seen.insert(unit.clone()).then_some(unit));
+            while let Some(unit) = units.pop() {
+                for needed in needs.units.get(&unit).into_iter().flatten() {
+                    let words = format!("waits until {unit}, which needs it, is gone");
+                    there.extend(self.keep_waiting(unwanted, &words, |_, entry| entry.unit == *needed));
+                    units.extend(seen.insert(needed.clone()).then(|| needed.clone()));
+                }
             }
         }
     }
 
+    /// Keeps such; which they are.
     fn keep_waiting(
         &mut self,
         unwanted: &mut BTreeMap<ObjectKey, Entry>,
         words: &str,
-        waits: impl Fn(&ObjectKey, &Entry) -> bool,
-    ) {
-        for (key, entry) in unwanted.extract_if(.., |key, entry| waits(key, entry)) {
-            let removal = Removal {
-                message: words.to_owned(),
-                unit: entry.unit,
-                state: ObjectState::Removing,
-            };
-            self.removals.insert(key, removal);
+        such: impl Fn(&ObjectKey, &Entry) -> bool,
+    ) -> Vec<(ObjectKey, UnitKey)> {
+        let mut kept = Vec::new();
+        for (key, entry) in unwanted.extract_if(.., |key, entry| such(key, entry)) {
+            kept.push((key.clone(), entry.unit.clone()));
+            self.waits(key, entry, words);
         }
+        kept
+    }
+
+    fn waits(&mut self, key: ObjectKey, entry: Entry, words: &str) {
+        let removal = Removal {
+            message: words.to_owned(),
+            unit: entry.unit,
+            state: ObjectState::Removing,
+        };
+        self.removals.insert(key, removal);
     }
 
     fn take_step(&mut self, key: ObjectKey, entry: Entry, step: Step) {
@@ -261,7 +274,18 @@ fn wave(unwanted: &BTreeMap<ObjectKey, Entry>, needs: &Needs) -> Vec<ObjectKey> 
     let needed_units: BTreeSet<_> = of_units.collect();
     let of_objects = unwanted.keys().filter_map(|key| needs.objects.get(key));
     let needed: BTreeSet<_> = of_objects.flat_map(|needed| needed.iter()).collect();
-    let is_free = |key: &ObjectKey, unit: &UnitKey| !needed_units.contains(unit) && !needed.contains(key);
+    let with_releases: BTreeSet<_> = unwanted
+        .iter()
+        .filter(|(key, _)| is_chart(key))
+        .map(|(_, entry)| &entry.unit)
+        .collect();
+    let before_releases = before_releases(unwanted, needs);
+    let is_free = |key: &ObjectKey, unit: &UnitKey| {
+        !needed_units.contains(unit)
+            && !needed.contains(key)
+            // A release needs its namespace, and what its hooks use, until it is gone.
+            && (is_chart(key) || !with_releases.contains(unit) || before_releases.contains(key))
+    };
     // An object that is needed by one of an earlier stage goes before its own stage would say.
     let free = unwanted.iter().filter(|(key, entry)| is_free(key, &entry.unit));
     let wave = last_stages(&free.map(|(key, entry)| (key.clone(), entry.clone())).collect());
@@ -269,15 +293,36 @@ fn wave(unwanted: &BTreeMap<ObjectKey, Entry>, needs: &Needs) -> Vec<ObjectKey> 
     if wave.is_empty() { last } else { wave }
 }
 
+/// What needs a release, by itself or by what it needs.
+fn before_releases<'a>(unwanted: &'a BTreeMap<ObjectKey, Entry>, needs: &Needs) -> BTreeSet<&'a ObjectKey> {
+    let mut before: BTreeSet<_> = unwanted.keys().filter(|key| is_chart(key)).collect();
+    let mut known = 0;
+    while known < before.len() {
+        known = before.len();
+        let needing = unwanted.keys().filter(|key| {
+            let needed = needs.objects.get(*key).into_iter().flatten();
+            needed.into_iter().any(|needed| before.contains(needed))
+        });
+        let needing: Vec<_> = needing.collect();
+        before.extend(needing);
+    }
+    before
+}
+
+/// When it leaves, among those of its unit: the last first, releases before everything.
+fn turn(key: &ObjectKey) -> (bool, Stage) {
+    (is_chart(key), stage(key))
+}
+
 fn last_stages(unwanted: &BTreeMap<ObjectKey, Entry>) -> Vec<ObjectKey> {
-    let mut last: BTreeMap<&UnitKey, Stage> = BTreeMap::new();
+    let mut last: BTreeMap<&UnitKey, (bool, Stage)> = BTreeMap::new();
     for (key, entry) in unwanted {
-        let stage = stage(key);
+        let stage = turn(key);
         last.entry(&entry.unit)
             .and_modify(|last| *last = stage.max(*last))
             .or_insert(stage);
     }
-    let is_last = |key: &ObjectKey, entry: &Entry| last.get(&entry.unit) == Some(&stage(key));
+    let is_last = |key: &ObjectKey, entry: &Entry| last.get(&entry.unit) == Some(&turn(key));
     unwanted
         .iter()
         .filter(|(key, entry)| is_last(key, entry))
@@ -453,6 +498,55 @@ mod tests {
             objects: BTreeMap::new(),
         };
         assert_eq!(wave(&both, &needs).len(), 2, "a circle keeps nothing for ever");
+    }
+
+    #[test]
+    fn a_release_leaves_after_what_needs_it_and_before_the_rest_of_its_unit() {
+        let unit = |name: &str| name.parse::<UnitKey>().expect("a valid unit");
+        let key = |name: &str| ObjectKey::new("apps/v1", "Deployment", "shop", name);
+        let chart = |name: &str| ObjectKey::new("apps.clusternet.io/v1alpha1", "HelmChart", "shop", name);
+        let objects = [
+            (chart("broker"), "infra/base"),
+            (chart("database"), "infra/base"),
+            (key("hooks"), "infra/base"),
+            (key("client"), "infra/base"),
+            (key("web"), "shop/web"),
+        ];
+        let mut unwanted: BTreeMap<_, _> = objects.map(|(key, unit)| (key, entry(unit))).into();
+        let named = ObjectKey::new("fleet.flotilla.dev/v1alpha1", "HelmChart", "shop", "broker");
+        let needs = Needs {
+            units: BTreeMap::from([(unit("shop/web"), vec![unit("infra/base")])]),
+            objects: BTreeMap::from([
+                (key("client"), Box::from([named])),
+                (chart("broker"), Box::from([chart("database")])),
+            ]),
+        };
+        let needs = needs.by_every_name();
+        for expected in [
+            key("web"),
+            key("client"),
+            chart("broker"),
+            chart("database"),
+            key("hooks"),
+        ] {
+            assert_eq!(wave(&unwanted, &needs), std::slice::from_ref(&expected));
+            unwanted.remove(&expected);
+        }
+        let circle = Needs {
+            units: BTreeMap::new(),
+            objects: BTreeMap::from([
+                (chart("broker"), Box::from([key("client")])),
+                (key("client"), Box::from([chart("broker")])),
+            ]),
+        };
+        let both: BTreeMap<_, _> = [chart("broker"), key("client")]
+            .map(|key| (key, entry("infra/base")))
+            .into();
+        assert_eq!(
+            wave(&both, &circle),
+            [chart("broker")],
+            "a circle goes as if nobody needed anybody"
+        );
     }
 
     #[test]

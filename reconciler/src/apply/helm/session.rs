@@ -1,6 +1,6 @@
 //! Which releases a session works on: those of the delivery's HelmCharts, and those whose HelmChart left it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use render::describe::{Content, is_chart};
@@ -15,8 +15,8 @@ use crate::apply::drift::Observed;
 use crate::apply::gate::Gate;
 use crate::apply::inventory::Entry;
 use crate::apply::pass::Brought;
+use crate::apply::removal::{self, Leaving};
 use crate::apply::session::{Session, SessionError, Unit};
-use crate::apply::status::Removal;
 use crate::apply::{message, object, suspend};
 use crate::wire::{Health, ObjectDrift, ObjectResult, ObjectState};
 
@@ -149,9 +149,8 @@ impl Session {
     }
 
     /// Works on the releases of the delivery, and on those that are to go.
-    pub(in crate::apply) fn keep_releases(&mut self, leaving: BTreeMap<ObjectKey, Order>) {
-        let mut orders = leaving;
-        let mut held = BTreeSet::new();
+    pub(in crate::apply) fn keep_releases(&mut self, leaving: Leaving) {
+        let Leaving { mut orders, mut held } = leaving;
         for (key, (unit, chart)) in self.charts() {
             let mut manner = self.units.get(unit).map(Unit::manner).unwrap_or_default();
             if chart.suspension.is_some() {
@@ -280,56 +279,31 @@ impl Session {
         (drift, more)
     }
 
-    /// Decides about releases whose HelmChart left the delivery, each by its proof. Gives what is to be done, and
-    /// the units of which nothing else may go before it is.
-    pub(in crate::apply) fn leaving_releases(
-        &mut self,
-        wanted: &BTreeSet<ObjectKey>,
+    /// Decides about a release whose HelmChart left the delivery, by its proof; what its task is to do.
+    pub(in crate::apply) fn release_step(
+        &self,
+        key: &ObjectKey,
+        entry: &Entry,
         brought: &Brought,
-    ) -> (BTreeMap<ObjectKey, Order>, BTreeSet<UnitKey>) {
-        let entries = self
-            .inventory
-            .iter()
-            .filter(|(key, _)| is_chart(key) && !wanted.contains(*key));
-        let leaving: Vec<_> = entries.map(|(key, entry)| (key.clone(), entry.clone())).collect();
-        let (mut orders, mut waiting) = (BTreeMap::new(), BTreeSet::new());
-        let evidence = self.evidence(brought);
-        for (key, entry) in leaving {
-            let objection = self.objection(&key, &entry, &evidence);
-            let place = entry.uid.as_deref().and_then(Place::parse);
-            let told = self
-                .releases
-                .told(&key)
-                .filter(|told| matches!(told.state, ObjectState::Removing | ObjectState::Kept));
-            let (state, message) = match (objection, place, told) {
-                (Some(reason), ..) => (ObjectState::Kept, reason),
-                (None, ..) if self.stays(&entry) => {
-                    info!(object = %key, subscription = %entry.unit, "Orphaned a release.");
-                    self.inventory.remove(&key);
-                    continue;
-                }
-                (None, None, _) => (
-                    ObjectState::Kept,
-                    "the inventory does not say which release it has".to_owned(),
-                ),
-                (None, Some(_), Some(told)) if told.gone => {
-                    self.inventory.remove(&key);
-                    continue;
-                }
-                (None, Some(place), told) => {
-                    orders.insert(key.clone(), Order::Remove(place));
-                    told.map_or((ObjectState::Removing, String::new()), |told| {
-                        (told.state, told.message.clone())
-                    })
-                }
-            };
-            if state == ObjectState::Removing {
-                waiting.insert(entry.unit.clone());
-            }
-            let unit = entry.unit;
-            self.removals.insert(key, Removal { unit, state, message });
+    ) -> (removal::Step, Option<Order>) {
+        if let Some(reason) = self.objection(key, entry, &self.evidence(brought)) {
+            return (removal::Step::Keep(reason), None);
         }
-        (orders, waiting)
+        if entry.orphan {
+            info!(object = %key, subscription = %entry.unit, "Orphaned a release.");
+            return (removal::Step::Forget, None);
+        }
+        let Some(place) = entry.uid.as_deref().and_then(Place::parse) else {
+            let words = "the inventory does not say which release it has";
+            return (removal::Step::Keep(words.to_owned()), None);
+        };
+        let step = match self.releases.told(key) {
+            Some(told) if told.gone => return (removal::Step::Forget, None),
+            Some(told) if told.state == ObjectState::Kept => removal::Step::Keep(told.message.clone()),
+            Some(told) if told.state == ObjectState::Removing => removal::Step::Removing(told.message.clone()),
+            _ => removal::Step::Removing(String::new()),
+        };
+        (step, Some(Order::Remove(place)))
     }
 }
 

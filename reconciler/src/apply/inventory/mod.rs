@@ -11,7 +11,10 @@ mod store;
 
 use std::collections::BTreeMap;
 
+use render::describe::is_chart;
 use render::{ObjectKey, UnitKey};
+
+use super::helm::names;
 
 pub(super) use store::{Inventory, InventoryError};
 
@@ -43,4 +46,17 @@ pub(in crate::apply) struct Needs {
     pub units: BTreeMap<UnitKey, Vec<UnitKey>>,
     /// The same of objects, as they are in the cluster.
     pub objects: BTreeMap<ObjectKey, Box<[ObjectKey]>>,
+}
+
+impl Needs {
+    /// The same, with what is needed by each name that it may have in the inventory: people name a HelmChart in either
+    /// of its groups.
+    pub(in crate::apply) fn by_every_name(&self) -> Self {
+        let mut needs = self.clone();
+        for needed in needs.objects.values_mut().filter(|needed| needed.iter().any(is_chart)) {
+            let (charts, others): (Vec<_>, Vec<_>) = needed.iter().cloned().partition(is_chart);
+            *needed = others.into_iter().chain(charts.iter().flat_map(names)).collect();
+        }
+        needs
+    }
 }
