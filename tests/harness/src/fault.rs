@@ -28,6 +28,8 @@ pub enum Fault {
     },
     /// 401: the caller's credential is not known (any more).
     Unauthorized,
+    /// 403: the caller may not do that.
+    Forbidden,
     /// 409: as if somebody else had written the object in between.
     Conflict,
     /// No connection: nothing is asked.
@@ -221,6 +223,7 @@ impl Faults {
                 Fault::TooManyRequests { retry_after } => verdict.end = End::Refuse(too_many(retry_after)),
                 Fault::ServerError { code } => verdict.end = End::Refuse(server_error(code)),
                 Fault::Unauthorized => verdict.end = End::Refuse(unauthorized()),
+                Fault::Forbidden => verdict.end = End::Refuse(forbidden(verb, resource)),
                 Fault::Conflict => verdict.end = End::Refuse(Failure::modified("", resource, name)),
                 Fault::Unreachable => verdict.end = End::Unreachable,
                 Fault::Hang => verdict.end = End::Hang,
@@ -266,6 +269,11 @@ fn too_many(retry_after: Duration) -> Failure {
 
 fn unauthorized() -> Failure {
     Failure::new(401, "Unauthorized", "Unauthorized")
+}
+
+fn forbidden(verb: &str, resource: &str) -> Failure {
+    let message = format!("{resource} is forbidden: User \"agent\" cannot {verb} resource \"{resource}\"");
+    Failure::new(403, "Forbidden", message)
 }
 
 fn server_error(code: u16) -> Failure {

@@ -83,6 +83,16 @@ pub enum SecretError {
         /// In the API server's words.
         why: String,
     },
+    /// The API server gives none to whoever asks, now or later.
+    #[error(
+        "failed to read Secret {secret} of the journal: {why}; hint: the agent's Role needs get, list, create, update and delete of secrets there, or name a folder of a volume with --journal"
+    )]
+    NotAllowed {
+        /// Namespace and name.
+        secret: String,
+        /// In the API server's words.
+        why: String,
+    },
     /// The API server did not take one.
     #[error("failed to write Secret {secret} of the journal: {why}")]
     Write {

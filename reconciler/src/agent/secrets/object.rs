@@ -151,8 +151,11 @@ impl SecretJournal {
     }
 
     fn unread(&self, name: &str, error: &RequestError) -> SecretError {
-        let (secret, why) = (self.name(name), words(error));
-        SecretError::Read { secret, why }
+        let (secret, why) = (self.name(name), error.line());
+        match error.code() {
+            Some(403) => SecretError::NotAllowed { secret, why },
+            _ => SecretError::Read { secret, why },
+        }
     }
 
     fn unwritten(&self, name: &str, error: &RequestError) -> SecretError {

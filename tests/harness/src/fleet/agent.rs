@@ -1,10 +1,9 @@
 //! An agent as a task of this process.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use reconciler::agent::{self, AgentError, AgentOptions, JournalError};
+use reconciler::agent::{self, AgentError, AgentOptions, JournalError, JournalPlace};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -33,7 +32,13 @@ pub struct Agent {
 
 impl Agent {
     /// Starts the agent of a cluster.
-    pub fn start(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf, shutdown: &CancellationToken) -> Self {
+    pub fn start(
+        cluster: &SimulatedCluster,
+        hub: &HubPlace,
+        journal: impl Into<JournalPlace>,
+        shutdown: &CancellationToken,
+    ) -> Self {
+        let journal = journal.into();
         let shutdown = shutdown.child_token();
         let (cluster, hub, stop) = (cluster.clone(), hub.clone(), shutdown.clone());
         let span = tracing::info_span!("simulated", cluster = %cluster.name());
@@ -61,21 +66,19 @@ impl Agent {
         self.ended().await;
     }
 
-    /// Waits until it has ended.
-    pub async fn ended(mut self) {
-        if let Some(task) = self.task.take() {
-            let _result = task.await;
-        }
+    /// Waits until it has ended; with what error, where it did with one.
+    pub async fn ended(mut self) -> Option<AgentError> {
+        self.task.take()?.await.ok()?.err()
     }
 }
 
-fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: PathBuf) -> AgentOptions {
+fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) -> AgentOptions {
     AgentOptions {
         cluster: cluster.name().clone(),
         hub: format!("wss://{}", hub.address),
         hub_keys: vec![hub.key],
         key: cluster.key(),
-        journal: journal.into(),
+        journal,
         pod: None,
         // A simulated cluster serves no releases: a HelmChart says that there is no program.
         helm: "helm".into(),

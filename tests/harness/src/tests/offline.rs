@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reconciler::agent::{Absence, Journal, Kept, Store};
+use reconciler::agent::{Absence, Journal, JournalPlace, Kept, Store};
 use render::describe::Description;
 use render::model::ApplyPolicy;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use tunnel::SecretKey;
 use super::applier::{cluster, config_map, delivery, unit_key};
 use crate::fleet::{Agent, HubPlace, SimulatedCluster};
 
+use crate::{Fault, Requests};
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -101,4 +102,27 @@ async fn a_restart_does_not_lengthen_the_time_for_which_a_unit_is_enforced_witho
             assert!(counted >= lasted.max(now - since), "{left:?} is no less than {noted:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_may_not_read_its_journal_in_the_cluster_ends_and_says_what_it_needs() {
+    let key = || Arc::new(SecretKey::generate().expect("random bytes"));
+    let cluster = SimulatedCluster::new(cluster(), key());
+    let nobody = HubPlace {
+        address: "127.0.0.1:1".parse().expect("an address"),
+        key: key().public(),
+    };
+    let secrets = Requests {
+        resource: Some("secrets".to_owned()),
+        ..Requests::default()
+    };
+    cluster.server().faults().set(Fault::Forbidden, secrets);
+    let agent = Agent::start(&cluster, &nobody, JournalPlace::in_cluster(), &CancellationToken::new());
+    let ended = tokio::time::timeout(LIMIT, agent.ended()).await;
+    let error = ended.expect("it ends").expect("it says why");
+    let words = reconciler::fault::line(&error);
+    assert!(
+        words.contains("Secret flotilla-system/flotilla-journal") && words.contains("Role needs get, list"),
+        "{words}"
+    );
 }
