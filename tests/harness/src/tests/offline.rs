@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use reconciler::agent::{Absence, Journal, JournalPlace, Kept, Store};
 use render::describe::Description;
 use render::model::ApplyPolicy;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tunnel::SecretKey;
 
 use super::applier::{cluster, config_map, delivery, unit_key};
 use crate::fleet::{Agent, HubPlace, SimulatedCluster};
-
 use crate::{Fault, Requests};
+
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -59,7 +60,18 @@ async fn journal(folder: &Path) -> Journal {
     opened.await.expect("the agent before it ended")
 }
 
-/// Runs an agent without a hub until it has applied what knows no bound; whether the other is there too.
+/// Whether the inventory says that what knows no bound was applied: at the end of a pass, over both units.
+async fn notes_unbounded(cluster: &SimulatedCluster) -> bool {
+    let shard = cluster.config_map("flotilla-system", "flotilla-inventory-00").await;
+    let text = shard
+        .and_then(|mut data| data.remove("inventory.json"))
+        .unwrap_or_default();
+    let inventory: Value = serde_json::from_str(&text).unwrap_or_default();
+    let entries = inventory["units"]["shop/unbounded"].as_object();
+    entries.is_some_and(|entries| entries.values().any(|entry| entry["applied"].is_string()))
+}
+
+/// Runs an agent without a hub until it has decided about both units; whether what is bounded is there.
 async fn applies_what_is_bounded(folder: &Path) -> bool {
     let key = || Arc::new(SecretKey::generate().expect("random bytes"));
     let cluster = SimulatedCluster::new(cluster(), key());
@@ -68,12 +80,12 @@ async fn applies_what_is_bounded(folder: &Path) -> bool {
         key: key().public(),
     };
     let agent = Agent::start(&cluster, &nobody, folder.to_owned(), &CancellationToken::new());
-    let applied = tokio::time::timeout(LIMIT, async {
-        while cluster.config_map("default", "unbounded").await.is_none() {
+    let noted = tokio::time::timeout(LIMIT, async {
+        while !notes_unbounded(&cluster).await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     });
-    applied.await.expect("what knows no bound is applied");
+    noted.await.expect("what knows no bound is applied");
     agent.stop().await;
     cluster.config_map("default", "bounded").await.is_some()
 }
