@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flotilla_tests::{Flotilla, ports, scratch};
-use reconciler::agent::Journal;
+use reconciler::agent::{Journal, Kept, Store as _};
 use reconciler::wire::{EnvelopeUnit, Held, list_digest};
 use render::describe::{Content, DescribedObject, Description, key_of};
 use render::{Revision, UnitKey};
@@ -41,6 +42,7 @@ impl Journalled {
     pub(super) fn take(&self, sequence: u64, units: Units<'_>) {
         let journal = Journal::open(self.folder.join("journal"), "journalled").expect("a journal opens");
         let mut held: BTreeMap<UnitKey, EnvelopeUnit> = BTreeMap::new();
+        let mut contents = BTreeMap::new();
         for (key, objects) in units {
             let objects = objects.iter().map(|object| DescribedObject {
                 key: key_of(object).expect("the object has a name"),
@@ -50,16 +52,13 @@ impl Journalled {
                 provenance: Vec::new(),
             });
             let content = Description::new(objects.collect()).expect("each key stands once");
-            journal
-                .write_content(content.digest, &content.to_json())
-                .expect("it is written");
             let unit = json!({"digest": content.digest, "revision": revision("c")});
             held.insert(
                 unit_key(key),
                 serde_json::from_value(unit).expect("the rest has defaults"),
             );
+            contents.insert(content.digest, Arc::new(content));
         }
-        journal.sync_contents().expect("it is synced");
         let held = Held {
             lineage: revision("a"),
             sequence,
@@ -69,7 +68,16 @@ impl Journalled {
             released: revision("b"),
             units: held,
         };
-        journal.write_held(&held).expect("it is written");
+        let kept = Kept {
+            held: Some(held),
+            contents,
+            absence: None,
+        };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            journal.read().await.expect("it reads back");
+            journal.write(kept).await.expect("it is written");
+        });
     }
 
     /// Starts it.

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
+use render::Digest;
 use render::describe::Description;
-use render::{ClusterName, Digest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -30,7 +30,7 @@ pub use files::Files;
 use self::files::LocalFiles;
 use super::secrets::SecretError;
 use super::store::{Absence, Kept, Store};
-use crate::wire::{Held, Intake};
+use crate::wire::Held;
 
 const HELD_FILE: &str = "held.json";
 const CONTENTS_FOLDER: &str = "contents";
@@ -54,6 +54,8 @@ pub struct Journal {
 struct Stands {
     held: Option<Held>,
     contents: BTreeSet<Digest>,
+    /// Files beside them that nothing names, as a process leaves them that ends between two writes.
+    stray: BTreeSet<PathBuf>,
     /// Whether the newest contents may not last over a loss of power.
     unsynced: bool,
     absence: Option<Absence>,
@@ -201,12 +203,6 @@ impl Journal {
         &self.holder
     }
 
-    /// What was taken before. A content that is damaged counts as missing, since the hub can send it
-    /// again; a damaged list is an error.
-    pub fn read(&self, cluster: ClusterName) -> Result<Intake, JournalError> {
-        Ok(self.read_all()?.intake(cluster))
-    }
-
     fn read_all(&self) -> Result<Kept, JournalError> {
         let held: Option<Held> = self.read_json(&self.folder.join(HELD_FILE))?;
         let absence = self.read_json(&self.folder.join(ABSENCE_FILE))?;
@@ -225,6 +221,7 @@ impl Journal {
         *self.stands() = Stands {
             held: held.clone(),
             contents: contents.keys().copied().collect(),
+            stray: self.stray(held.iter().flat_map(Held::digests)),
             unsynced: false,
             absence,
         };
@@ -259,9 +256,25 @@ impl Journal {
         }
         let old = stands.contents.iter().copied();
         let old: Vec<_> = old.filter(|digest| !kept.contents.contains_key(digest)).collect();
-        self.remove_contents(&old);
+        let wanted: BTreeSet<_> = kept.contents.keys().map(|digest| self.content_path(*digest)).collect();
+        let stray = std::mem::take(&mut stands.stray).into_iter();
+        self.remove_contents(stray.filter(|path| !wanted.contains(path)));
+        self.remove_contents(old.iter().map(|digest| self.content_path(*digest)));
         stands.contents.retain(|digest| kept.contents.contains_key(digest));
         Ok(())
+    }
+
+    /// What stands beside these contents. It is a matter of space alone.
+    fn stray(&self, contents: impl Iterator<Item = Digest>) -> BTreeSet<PathBuf> {
+        let folder = self.folder.join(CONTENTS_FOLDER);
+        let named: BTreeSet<_> = contents.map(|digest| self.content_path(digest)).collect();
+        match self.files.list(&folder) {
+            Ok(found) => found.into_iter().filter(|path| !named.contains(path)).collect(),
+            Err(error) => {
+                tracing::warn!(path = %folder.display(), %error, "Could not look for old contents.");
+                BTreeSet::new()
+            }
+        }
     }
 
     fn stands(&self) -> MutexGuard<'_, Stands> {
@@ -269,7 +282,7 @@ impl Journal {
     }
 
     /// Records a believed envelope.
-    pub fn write_held(&self, held: &Held) -> Result<(), JournalError> {
+    fn write_held(&self, held: &Held) -> Result<(), JournalError> {
         self.write_json(HELD_FILE, held)
     }
 
@@ -284,20 +297,19 @@ impl Journal {
     }
 
     /// Records a content's bytes.
-    pub fn write_content(&self, digest: Digest, bytes: &[u8]) -> Result<(), JournalError> {
+    fn write_content(&self, digest: Digest, bytes: &[u8]) -> Result<(), JournalError> {
         self.write_file(&self.content_path(digest), bytes)
     }
 
     /// Makes the contents that were written last over a loss of power. Once for all of a delivery: a content
     /// that did not last is asked for again.
-    pub fn sync_contents(&self) -> Result<(), JournalError> {
+    fn sync_contents(&self) -> Result<(), JournalError> {
         self.sync_folder(&self.folder.join(CONTENTS_FOLDER))
     }
 
     /// Removes contents that nothing names any more.
-    pub fn remove_contents(&self, digests: &[Digest]) {
-        for digest in digests {
-            let path = self.content_path(*digest);
+    fn remove_contents(&self, paths: impl Iterator<Item = PathBuf>) {
+        for path in paths {
             if let Err(error) = self.files.remove(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
             {

@@ -242,7 +242,41 @@ async fn a_damaged_journal_is_an_error_and_a_damaged_content_is_asked_for_again(
     assert_eq!(again, [need, DeliverReply::Taken { sequence: 7 }]);
     std::fs::write(folder.path().join("held.json"), b"{").expect("the list is overwritten");
     let journal = opened(folder.path()).await;
-    assert!(matches!(journal.read(cluster()), Err(JournalError::Damaged { .. })));
+    assert!(matches!(journal.read().await, Err(JournalError::Damaged { .. })));
+}
+
+#[tokio::test]
+async fn what_an_agent_that_was_killed_left_half_taken_does_not_stay_for_good() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (one, two) = (content("1"), content("2"));
+    let contents = folder.path().join("contents");
+    let path = |content: &Description| contents.join(format!("{}.json", content.digest.short(64)));
+    let stray = [contents.join("cut.new"), path(&content("3"))];
+    let kept = |content: &Description| Kept {
+        held: Some(envelope(7, content).held()),
+        contents: [(content.digest, Arc::new(content.clone()))].into(),
+        absence: None,
+    };
+    opened(folder.path())
+        .await
+        .write(kept(&one))
+        .await
+        .expect("it is written");
+    // As a process leaves it that ends before it writes the envelope; of the second not all is there.
+    for path in &stray {
+        std::fs::write(path, b"{").expect("it is left behind");
+    }
+    std::fs::write(path(&two), b"{").expect("it is left behind");
+    let journal = opened(folder.path()).await;
+    let read = journal.read().await.expect("it reads back");
+    assert_eq!(read.contents.keys().collect::<Vec<_>>(), [&one.digest]);
+    journal.write(kept(&two)).await.expect("it is written");
+    let left = std::fs::read_dir(&contents).expect("it is listed");
+    let left: Vec<_> = left.map(|entry| entry.expect("an entry").path()).collect();
+    assert_eq!(left, [path(&two)]);
+    drop(journal);
+    let read = opened(folder.path()).await.read().await.expect("it reads back");
+    assert_eq!(read.contents.keys().collect::<Vec<_>>(), [&two.digest], "it is whole");
 }
 
 #[test]

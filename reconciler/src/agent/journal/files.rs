@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The disk of a journal. What was written or moved lasts over a loss of power only once it was synced.
 pub trait Files: fmt::Debug + Send + Sync {
@@ -16,6 +16,8 @@ pub trait Files: fmt::Debug + Send + Sync {
     fn lock(&self, path: &Path) -> Result<Box<dyn Any + Send + Sync>, fs::TryLockError>;
     /// Reads a whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// The files of a folder.
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
     /// Writes a whole file, in place of the one that was there.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
     /// Makes what a file holds last.
@@ -46,6 +48,10 @@ impl Files for LocalFiles {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         fs::read(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
-use reconciler::agent::Journal;
+use reconciler::agent::{Journal, Kept, Store as _};
 use tokio::time::{Instant, sleep};
 
 use super::LIMIT;
@@ -21,7 +21,7 @@ const REST: Duration = Duration::from_secs(20);
 pub(super) async fn resident(cluster: &ControlPlane, namespace: &str, count: usize) -> anyhow::Result<f64> {
     let folder = scratch::folder("agent-memory");
     let objects: Vec<_> = (0..count).map(|number| config_map(namespace, number)).collect();
-    write_journal(&folder.join("journal"), &Delivery::new(1, &objects)?)?;
+    write_journal(&folder.join("journal"), Delivery::new(1, &objects)?).await?;
     drop(objects);
     let path = |name: &str| folder.join(name).display().to_string();
     let join = [
@@ -68,9 +68,12 @@ async fn count_of(api: &Api<ConfigMap>) -> anyhow::Result<usize> {
     Ok(list.items.len())
 }
 
-fn write_journal(folder: &Path, delivery: &Delivery) -> anyhow::Result<()> {
+async fn write_journal(folder: &Path, delivery: Delivery) -> anyhow::Result<()> {
     let journal = Journal::open(folder, "bench").context("failed to make the journal")?;
-    journal.write_content(delivery.content.digest, &delivery.content.to_json())?;
-    journal.sync_contents()?;
-    Ok(journal.write_held(&delivery.held)?)
+    let kept = Kept {
+        held: Some(delivery.held),
+        contents: [(delivery.content.digest, delivery.content)].into(),
+        absence: None,
+    };
+    Ok(journal.write(kept).await?)
 }

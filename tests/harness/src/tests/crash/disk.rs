@@ -184,6 +184,12 @@ impl Files for Mounted {
         Ok(state.files[state.file(path)?].now.clone())
     }
 
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let state = self.disk.state();
+        let files = state.now.files.keys().filter(|path| path.parent() == Some(folder));
+        Ok(files.cloned().collect())
+    }
+
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.do_write(|state| {
             if !state.now.folders.contains(above(path)) {
