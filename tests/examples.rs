@@ -5,9 +5,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use render::capacity::{Capacity, NodeGroup, Nodes, Resources};
 use render::load::load;
 use render::plan::{Reports, plan};
-use render::{Digest, Memo, Plan, Previous, Published, Revision, Snapshot, SourceTree};
+use render::schedule::Report;
+use render::{ClusterName, Digest, Memo, Plan, Previous, Published, Revision, Snapshot, SourceTree};
 
 use crate::inputs::with_inputs;
 
@@ -54,7 +56,7 @@ fn outcome(folder: &Path) -> Outcome {
     let snapshot = Snapshot {
         revision,
         fleet: Arc::new(fleet),
-        reports: Reports::default(),
+        reports: rooms(),
         chart_previews: render::chart::Previews::default(),
         previous: Arc::new(Published::default()),
         now: 0,
@@ -65,6 +67,36 @@ fn outcome(folder: &Path) -> Outcome {
     Outcome {
         errors: errors.map(|finding| finding.to_string()).collect(),
         plan,
+    }
+}
+
+/// Room for four of the examples' replicas on each cluster, by processor.
+fn rooms() -> Reports {
+    let report = |name: &str| {
+        let all = Resources::from([("cpu", 2_000), ("memory", 1 << 40), ("pods", 110)]);
+        let group = NodeGroup {
+            count: 1,
+            allocatable: all.clone(),
+            free: all,
+            ..NodeGroup::default()
+        };
+        let capacity = Capacity {
+            version: Capacity::VERSION,
+            nodes: Nodes(vec![group]),
+            ..Capacity::default()
+        };
+        let report = Report {
+            capacity: Arc::new(capacity),
+            at: 0,
+            doubt: None,
+        };
+        (ClusterName::parse(name).expect("it is a valid name"), report)
+    };
+    Reports {
+        clusters: ["clusternet-5l82l", "area1-cluster", "area2-cluster"]
+            .map(report)
+            .into(),
+        ..Reports::default()
     }
 }
 
@@ -165,8 +197,27 @@ fn clusternets_examples_work_unchanged_or_are_refused_with_the_reason() {
             ],
         );
         check(&root, "oci", &["default/mysql on area1-cluster: [] HelmChart/mysql"]);
-        check_refused(&root, "dynamic-dividing-scheduling", &["dynamic dividing"]);
-        check_refused(&root, "scheduling-group", &["subgroup"]);
+        check(
+            &root,
+            "dynamic-dividing-scheduling",
+            &[
+                "default/dynamic-dividing-scheduling-demo on area1-cluster: [2] Namespace/qux Service/my-nginx-svc Deployment/my-nginx",
+                "default/dynamic-dividing-scheduling-demo on area2-cluster: [2] Namespace/qux Service/my-nginx-svc Deployment/my-nginx",
+                "default/dynamic-dividing-scheduling-demo on clusternet-5l82l: [2] Namespace/qux Service/my-nginx-svc Deployment/my-nginx",
+            ],
+        );
+        // Upstream's minimum is a most: two clusters of a region that has one are taken for one there. Here they are too
+        // few, and nothing of that Subscription is placed.
+        check(
+            &root,
+            "scheduling-group",
+            &[
+                "default/dynamic-dividing-scheduling-demo on area1-cluster: [3] Namespace/qux Service/my-nginx-svc Deployment/my-nginx",
+                "default/dynamic-dividing-scheduling-demo on clusternet-5l82l: [3] Namespace/qux Service/my-nginx-svc Deployment/my-nginx",
+                "default/static-dividing-scheduling-demo on area1-cluster: [2] Namespace/qux Service/my-nginx-svc Deployment/my-nginx",
+                "default/static-dividing-scheduling-demo on clusternet-5l82l: [4] Namespace/qux Service/my-nginx-svc Deployment/my-nginx",
+            ],
+        );
         check_refused(&root, "fieldpatch", &["my-server"]);
     });
 }

@@ -38,6 +38,7 @@ pub(crate) fn cluster(name: &str, pairs: &[(&str, &str)]) -> Cluster {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        elastic: None,
         deletion: crate::model::DeletionPolicy::Orphan,
         file: "clusters.yaml".into(),
         line: 1,
@@ -55,6 +56,8 @@ pub(crate) fn subscriber(pairs: &[(&str, &str)], weight: Option<u32>) -> Subscri
     Subscriber {
         cluster_affinity: Some(selector(pairs)),
         weight,
+        replicas: Default::default(),
+        sub_group: None,
     }
 }
 
@@ -64,6 +67,7 @@ pub(crate) fn subscription(scheduling: Scheduling, subscribers: Vec<Subscriber>)
         drift: None,
         key: UnitKey::new("default", "web").expect("it is a valid unit"),
         scheduling,
+        placing: Default::default(),
         subscribers,
         tolerations: Vec::new(),
         feeds: Vec::new(),

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use crate::capacity::{Workload, replica_path};
 use crate::chart::ChartFiles;
 use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::model::{Cluster, FleetSpec, Override, PruneBudget, Subscription, Suspension};
 use crate::name::{ClusterName, ObjectKey, Revision, UnitKey};
+use crate::schedule::Workloads;
 
 /// A loaded revision.
 #[derive(Clone, Debug)]
@@ -56,6 +58,7 @@ pub struct Base {
     pub objects: Vec<Arc<ManifestObject>>,
     /// Over the objects' digests, in order.
     pub digest: Digest,
+    workloads: OnceLock<Arc<Workloads>>,
 }
 
 /// One object as a manifest declares it.
@@ -89,7 +92,18 @@ impl Base {
         Self {
             objects,
             digest: Digest::of_bytes(&bytes),
+            workloads: OnceLock::new(),
         }
+    }
+
+    /// What its objects of built-in kinds with replicas ask for; those that cannot be read are left out. Read once.
+    pub fn workloads(&self) -> Arc<Workloads> {
+        let read = |object: &Arc<ManifestObject>| {
+            let path = replica_path(&object.key).filter(|_| !object.is_encrypted())?;
+            Some((object.key.clone(), Workload::read(&object.value, &path).ok()?))
+        };
+        let workloads = || Arc::new(self.objects.iter().filter_map(read).collect());
+        Arc::clone(self.workloads.get_or_init(workloads))
     }
 
     /// Whether it is the same in every way that a plan can see. The digest settles the values.

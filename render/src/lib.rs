@@ -10,6 +10,7 @@
 //! such files are what their revisions make.
 #![warn(missing_docs)]
 
+pub mod capacity;
 pub mod chart;
 pub mod depend;
 pub mod describe;

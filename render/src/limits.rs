@@ -71,3 +71,10 @@ pub const EXPRESSION_LOOPS_MAX: u32 = 2;
 
 /// Steps of one evaluation: at some hundred nanoseconds each, a fraction of a second at worst.
 pub const EXPRESSION_STEPS_MAX: u64 = 2_000_000;
+
+/// Groups of nodes of one report: 1,000 nodes of which no two are alike. Above it the agent puts together those that
+/// are alike but for what they have left, and tells the least.
+pub const NODE_GROUPS_MAX: usize = 1_000;
+
+/// Workloads of one report: as many as a large cluster's fleet has, in 1 MiB.
+pub const REPORTED_WORKLOADS_MAX: usize = 5_000;

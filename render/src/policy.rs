@@ -161,9 +161,10 @@ mod tests {
     use crate::fixture::{base, encrypted, localization, step};
     use crate::localize::localize;
     use crate::model::{OverrideStepType, Scheduling};
+    use crate::schedule::Divided;
 
     fn found(base: &Base, policy: PlaintextSecrets) -> Vec<Finding> {
-        let description = localize(base, &[], false).expect("there is nothing to fit");
+        let description = localize(base, &[], &Divided::none()).expect("there is nothing to fit");
         check_secrets(base, &description, policy)
     }
 
@@ -274,7 +275,7 @@ mod tests {
             r#"{"stringData": {"password": "hunter2"}}"#,
         );
         let meets = Arc::new(localization("leak", &base.objects[0].key, vec![patch]));
-        let description = localize(&base, &[&meets], false).expect("the override fits");
+        let description = localize(&base, &[&meets], &Divided::none()).expect("the override fits");
         assert_eq!(found(&base, PlaintextSecrets::Refuse), []);
         let finding = check_secrets(&base, &description, PlaintextSecrets::Refuse).remove(0);
         assert_eq!((finding.file.as_str(), finding.line), ("leak.yaml", 7));
@@ -288,7 +289,7 @@ mod tests {
         let carried = |step_type, patch: &str| {
             let patch = step(step_type, patch);
             let meets = Arc::new(localization("leak", &base.objects[0].key, vec![patch]));
-            let description = localize(&base, &[&meets], false).expect("it is carried along");
+            let description = localize(&base, &[&meets], &Divided::none()).expect("it is carried along");
             check_secrets(&base, &description, PlaintextSecrets::Refuse)
         };
         let merge = |patch| carried(OverrideStepType::MergePatch, patch).len();

@@ -93,6 +93,8 @@ pub enum Cause {
     SourceCommit,
     /// A merged proposal.
     MergedProposal,
+    /// Replicas that had no place before, and now fit.
+    Placement,
 }
 
 /// One unit's placement: `placements/<namespace>/<name>.yaml`.
@@ -106,9 +108,33 @@ pub struct UnitPlacement {
     /// The units that must be healthy first, as the newest decision has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Dependency>,
+    /// Divided objects of which some replicas found no place.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unplaced: BTreeMap<ObjectKey, Unplaced>,
     /// In `released`, where the unit is to leave: the units that needed it everywhere and leave too. They go first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_after: Vec<UnitKey>,
+}
+
+/// Replicas of an object that found no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unplaced {
+    /// So many.
+    pub replicas: u64,
+    /// Of so many in all.
+    pub of: u64,
+}
+
+/// What was known of a cluster's room when replicas were placed there by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// When the cluster said so, in seconds since 1970 by the hub's clock.
+    pub at: i64,
+    /// The newest sequence whose replicas it had counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+    /// Object → how many of it have room there, those that it had included.
+    pub room: BTreeMap<ObjectKey, u64>,
 }
 
 /// A variant of a unit.
@@ -143,6 +169,9 @@ pub struct Placement {
     pub reasons: Vec<String>,
     /// Digest of what the scheduler looked at when it placed it so.
     pub inputs: Digest,
+    /// What was known of the cluster's room then, where that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Evidence>,
 }
 
 impl UnitPlacement {
@@ -214,6 +243,7 @@ pub(crate) mod tests {
             revision: revision(),
             reasons: Vec::new(),
             inputs: Digest::of_bytes(b"inputs"),
+            capacity: None,
         };
         let variant = Variant {
             digest: Digest::of_bytes(content.as_bytes()),

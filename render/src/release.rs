@@ -374,6 +374,11 @@ pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>)
             .get(&unit)
             .map(|unit| unit.depends_on.clone())
             .unwrap_or_default();
+        placement.unplaced = target
+            .units
+            .get(&unit)
+            .map(|unit| unit.unplaced.clone())
+            .unwrap_or_default();
         if !placement.clusters.is_empty() {
             next.units.insert(unit, placement);
         }

@@ -86,11 +86,17 @@ impl Verification {
         }
     }
 
-    /// Takes from the plan of a revision, made on [`Self::unsettled`], all that the commit has from it.
-    pub fn planned(&mut self, revision: &Revision, plan: &Plan) {
+    /// Takes from the plan of a revision, made on [`Self::unsettled`], all that the commit has from it. What room
+    /// clusters had is not known any more: where replicas were divided by it, what the commit says of them stands, for
+    /// a placement of the same inputs.
+    pub fn planned(&mut self, revision: &Revision, plan: &Plan, fleet: &Fleet) {
         for (key, said) in &self.said.units {
             let nothing = UnitPlacement::default();
             let again = plan.units.get(key).unwrap_or(&nothing);
+            let by_room = fleet
+                .units
+                .get(key)
+                .is_some_and(|unit| unit.subscription.scheduling.is_by_room());
             for (name, variant) in said.variants.iter().filter(|(_, said)| said.revision == *revision) {
                 let same = variant_again(said, name, variant, again);
                 match same.and_then(|same| Some((same, plan.contents.get(&same.digest)?))) {
@@ -108,7 +114,7 @@ impl Verification {
                 }
             }
             for (cluster, placement) in said.clusters.iter().filter(|(_, said)| said.revision == *revision) {
-                match placement_again(placement, again.clusters.get(cluster)) {
+                match placement_again(placement, again.clusters.get(cluster), by_room) {
                     Again::Known(same) => {
                         expected(&mut self.expected, key).clusters.insert(cluster.clone(), same);
                     }
@@ -288,13 +294,16 @@ enum Again {
     Unknown,
 }
 
-fn placement_again(said: &Placement, again: Option<&Placement>) -> Again {
+fn placement_again(said: &Placement, again: Option<&Placement>, by_room: bool) -> Again {
     match again {
         Some(again) if again.variant.plain() == said.variant.plain() => {
             let is_divided = !again.replicas.is_empty() || !said.replicas.is_empty();
             // Replicas are shared with the clusters of that time, not of now.
             if is_divided && again.inputs != said.inputs {
                 return Again::Unknown;
+            }
+            if by_room {
+                return Again::Known(said.clone());
             }
             Again::Known(Placement {
                 variant: said.variant.clone(),

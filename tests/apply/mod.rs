@@ -3,6 +3,7 @@
 mod adoption;
 mod apply_set;
 mod autoscaling;
+mod capacity;
 mod conflicts;
 mod delivery;
 mod drift;

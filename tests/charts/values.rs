@@ -13,6 +13,7 @@ use render::chart::{ChartFiles, ChartOrder};
 use render::describe::{Content, Description};
 use render::load::load;
 use render::localize::localize;
+use render::schedule::Divided;
 use render::{Previous, Revision, SourceTree, UnitKey};
 use serde_json::json;
 
@@ -255,7 +256,7 @@ fn through_the_house(values: &[&str]) -> String {
     assert!(errors.is_empty(), "{errors:?}");
     let unit = &fleet.units[&UnitKey::new("shop", "shop").unwrap()];
     let overrides: Vec<_> = fleet.overrides.iter().collect();
-    let described = localize(&unit.base, &overrides, false).unwrap();
+    let described = localize(&unit.base, &overrides, &Divided::none()).unwrap();
     // As an agent reads it.
     let received = Description::from_json(&described.to_json(), described.digest).unwrap();
     let Content::Chart { object, files } = &received.objects[0].content else {

@@ -6,6 +6,7 @@
 
 mod approval;
 mod broken;
+mod capacity;
 mod changes;
 mod clusternet;
 mod demo;

@@ -46,6 +46,7 @@ pub(super) fn cluster(full_name: &str, labels: BTreeMap<String, String>) -> Clus
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        elastic: None,
         deletion: render::model::DeletionPolicy::Orphan,
         file: "clusters.yaml".into(),
         line: 1,
@@ -58,6 +59,7 @@ pub(super) fn subscription(scheduling: Scheduling, subscribers: Vec<Subscriber>)
         drift: None,
         key: UnitKey::new("default", "app").expect("it is a valid unit"),
         scheduling,
+        placing: Default::default(),
         subscribers,
         tolerations: Vec::new(),
         feeds: Vec::new(),
@@ -71,6 +73,8 @@ pub(super) fn everything() -> Subscriber {
     Subscriber {
         cluster_affinity: Some(LabelSelector::default()),
         weight: None,
+        replicas: Default::default(),
+        sub_group: None,
     }
 }
 

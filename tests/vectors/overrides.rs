@@ -6,6 +6,7 @@ use render::describe::Content;
 use render::load::load;
 use render::localize::{localize, matching};
 use render::model::{Override, OverrideKind, OverrideStep, OverrideStepType, Scheduling};
+use render::schedule::Divided;
 use render::{Base, Finding, Previous, Revision, SourceTree};
 use serde_json::{Value, json};
 
@@ -53,7 +54,7 @@ impl Wrapped {
         let base = Base::new(vec![object(self.object.clone())]);
         let kind = OverrideKind::Localization;
         let meets = Arc::new(override_of("vector", &base.objects[0].key, kind, steps));
-        let description = localize(&base, &[&meets], false)?;
+        let description = localize(&base, &[&meets], &Divided::none())?;
         let Content::Plain { object } = &description.objects[0].content else {
             return Err(Vec::new());
         };

@@ -17,7 +17,10 @@ type Outcome = (BTreeMap<ClusterName, Assignment>, Vec<Finding>);
 /// Places the only unit of a fleet for the first time.
 fn run(fleet: &Fleet) -> Outcome {
     let (placements, findings) = schedule(fleet, &Reports::default(), &BTreeMap::new(), 0);
-    (placements.into_values().next().unwrap_or_default(), findings)
+    (
+        placements.into_values().next().unwrap_or_default().assignments,
+        findings,
+    )
 }
 
 /// A workload that upstream names by its feed, `apps/v1/Deployment/default/name`.
@@ -96,6 +99,7 @@ fn subscribers(given: &Value) -> Vec<Subscriber> {
             weight: subscriber["weight"]
                 .as_u64()
                 .and_then(|weight| u32::try_from(weight).ok()),
+            ..Subscriber::default()
         }
     };
     list(given).iter().map(one).collect()
@@ -131,6 +135,8 @@ pub(super) fn divide(input: &Value) -> Value {
     let subscribers = weights.iter().enumerate().map(|(index, weight)| Subscriber {
         cluster_affinity: Some(selector(&by_index(index))),
         weight: weight.as_u64().and_then(|weight| u32::try_from(weight).ok()),
+        replicas: Default::default(),
+        sub_group: None,
     });
     let unit = subscription(STATIC, subscribers.collect());
     let objects = vec![workload("apps/v1/Deployment/default/app", &input["desired"])];

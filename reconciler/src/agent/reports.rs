@@ -59,7 +59,14 @@ where
     loop {
         let report = sources.report();
         if last.as_ref() != Some(&report) {
-            write_message(&mut stream, &report).await?;
+            // What nodes have left may be long, and changes more seldom than the rest.
+            let told = last.as_ref().and_then(|last| last.capacity.as_ref());
+            let news = report.capacity.clone().filter(|capacity| Some(capacity) != told);
+            let sent = Report {
+                capacity: news,
+                ..report.clone()
+            };
+            write_message(&mut stream, &sent).await?;
             last = Some(report);
         }
         if !sources.changed().await {

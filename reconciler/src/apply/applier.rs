@@ -9,9 +9,11 @@ use render::ClusterName;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::backoff::Backoff;
+use super::capacity;
 use super::drift::Tally;
 use super::helm::HelmOptions;
 use super::lease::{self, LeaseState};
@@ -97,6 +99,9 @@ pub async fn run(
     let keeping = lease::keep(client.clone(), options.clone(), lease_sender, stop.clone());
     let span = info_span!("applier", cluster = %options.cluster);
     let mut keeper = tokio::spawn(keeping.instrument(info_span!(parent: &span, "lease")));
+    let counting = capacity::follow(client.clone(), desired.clone(), report.clone(), stop.clone());
+    let counter = tokio::spawn(counting.instrument(info_span!(parent: &span, "capacity")));
+    let _counts_no_longer_than_it_applies = AbortOnDropHandle::new(counter);
     let interrupt = Interrupt {
         desired,
         lease,

@@ -14,6 +14,7 @@
 mod applier;
 mod apply_set;
 mod backoff;
+pub mod capacity;
 mod client;
 mod decrypt;
 mod dependants;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use render::{ObjectKey, UnitKey};
 use tokio::sync::watch;
 
+use super::capacity::Room;
 use super::gate::{self, Gate};
 use super::session::{Place, Session, Slot, Unit};
 use super::{message, verify};
@@ -24,6 +25,8 @@ pub struct ApplyReport {
     pub trouble: String,
     /// How often others' changes were put right, since the applier began.
     pub corrections: Corrections,
+    /// What its nodes have left.
+    pub room: Room,
 }
 
 /// An object of the inventory that the delivery lacks.
@@ -45,14 +48,17 @@ impl Session {
 
     /// Says how everything fares, and what keeps it from going on.
     pub(super) fn publish_with(&self, report: &watch::Sender<ApplyReport>, trouble: String) {
-        let next = ApplyReport {
+        let mut next = ApplyReport {
             units: self.unit_reports(),
             kubernetes_version: Some(self.version.clone()),
             api_versions: self.kinds.api_versions(),
             trouble,
             corrections: self.corrections.sum(),
+            room: Room::default(),
         };
         report.send_if_modified(|report| {
+            // Said by those who count, whenever they have.
+            next.room = report.room.clone();
             let changed = *report != next;
             *report = next;
             changed

@@ -118,7 +118,7 @@ fn again(source: &Source, said: Published, tree: &SourceTree, record: &ReleaseRe
     for revision in verification.revisions() {
         progress.now(&format!("rendering {revision} again"));
         match planned(source, &revision, &unsettled, &mut memo) {
-            Ok((_, plan)) => verification.planned(&revision, &plan),
+            Ok((fleet, plan)) => verification.planned(&revision, &plan, &fleet),
             Err(why) => verification.unknown(&revision, &why),
         }
     }

@@ -53,6 +53,8 @@ pub(super) struct Known<'a> {
     pub(super) let_go: BTreeSet<(UnitKey, ClusterName)>,
     /// What charts are predicted to bring.
     pub(super) previews: Previews,
+    /// What room clusters have.
+    pub(super) reports: Reports,
     /// In seconds since 1970.
     pub(super) now: i64,
 }
@@ -76,6 +78,7 @@ impl Planner {
             previous,
             accepted,
             previews,
+            reports,
             now,
             ..
         } = known;
@@ -108,6 +111,7 @@ impl Planner {
         let found = found.into_iter().chain(departing::findings(&departed)).collect();
         let snapshot = Snapshot {
             chart_previews: previews,
+            reports,
             ..snapshot(&fleet, Arc::clone(&previous), now)
         };
         let (plan, mut findings, _) = guarded(&snapshot, found, &mut memos.plan, &evidence);

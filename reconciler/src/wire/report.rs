@@ -1,11 +1,14 @@
 //! The report: what a cluster holds and how it fares, in versioned sections.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use render::capacity::Capacity;
 use render::{ClusterName, Digest, ObjectKey, UnitKey};
 use serde::{Deserialize, Serialize};
 
 use super::{Held, Refusal};
+use crate::apply::capacity::Room;
 
 /// What the applier of a cluster says. Sections that a build does not know are ignored; sections that it
 /// does not send are absent, which is not the same as empty.
@@ -38,6 +41,12 @@ pub struct Report {
     /// as it held it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_hub_since: Option<i64>,
+    /// What the cluster's nodes have left. Absent where it is as it was told last in this session, or not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Arc<Capacity>>,
+    /// Why nobody knows what they have left; empty where it is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub capacity_unknown: String,
     /// What keeps the applier as a whole from working: no API server, no lease; empty when nothing does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trouble: String,
@@ -117,6 +126,10 @@ impl Report {
         refused: Option<(u64, Refusal)>,
         applied: crate::apply::ApplyReport,
     ) -> Self {
+        let (capacity, capacity_unknown) = match applied.room {
+            Room::Known(capacity) => (Some(capacity), String::new()),
+            Room::Unknown(why) => (None, why),
+        };
         Self {
             version: Self::VERSION,
             cluster,
@@ -127,6 +140,8 @@ impl Report {
             kubernetes_version: applied.kubernetes_version,
             api_versions: applied.api_versions,
             without_hub_since: None,
+            capacity,
+            capacity_unknown,
             trouble: applied.trouble,
             corrections: applied.corrections,
         }

@@ -48,6 +48,8 @@ pub enum Decision {
     Held,
     /// A subscriber matches, and a taint that is not tolerated stands against it.
     Tainted,
+    /// A subscriber matches, and others are better.
+    LeftOut,
     /// No subscriber matches.
     NotMatched,
     /// A subscriber matches, and the unit's error keeps it from being placed.
@@ -65,6 +67,8 @@ impl Decision {
 pub(super) struct Explain<'a> {
     pub(super) subscription: &'a Subscription,
     pub(super) assignments: &'a BTreeMap<ClusterName, Assignment>,
+    /// Clusters that match and are not taken: why.
+    pub(super) left_out: &'a BTreeMap<ClusterName, String>,
     pub(super) previous: Option<&'a UnitPlacement>,
     /// The Errors that hold the unit, as a whole or on some clusters.
     pub(super) errors: &'a [Finding],
@@ -79,7 +83,12 @@ impl Explain<'_> {
         let why = why(self.subscription, cluster, before.is_some());
         let assignment = self.assignments.get(name);
         let error = self.errors.iter().find(|error| error.concerns(name));
+        let left_out = self.left_out.get(name);
         let decision = decision(&why, assignment, before, error);
+        let decision = match decision {
+            Decision::Tainted if left_out.is_some() => Decision::LeftOut,
+            decision => decision,
+        };
         let replicas = match (decision, assignment, before) {
             (Decision::Held, _, Some(before)) => before.replicas.clone(),
             (_, Some(assignment), _) => assignment.replicas.clone(),
@@ -93,7 +102,10 @@ impl Explain<'_> {
         ClusterExplanation {
             cluster: name.clone(),
             decision,
-            reasons: reasons(decision, &why, assignment, before, error),
+            reasons: reasons(decision, &why, assignment, before, error)
+                .into_iter()
+                .chain(left_out.cloned())
+                .collect(),
             subscribers: why.subscribers,
             variant: None,
             replicas,
@@ -133,7 +145,13 @@ fn reasons(
     let error = error.map(held_by).unwrap_or_default();
     let mut reasons = match (decision, assignment) {
         (Decision::Held, None) if !whole => vec![format!("would lose it, and keeps what it had: {error}")],
-        (Decision::Chosen | Decision::Kept, Some(assignment)) => assignment.reasons.clone(),
+        // What stands as it was placed stands for the reasons of that time.
+        (Decision::Chosen | Decision::Kept, Some(assignment)) => match before {
+            Some(before) if before.replicas == assignment.replicas && !before.replicas.is_empty() => {
+                before.reasons.clone()
+            }
+            _ => assignment.reasons.clone(),
+        },
         (Decision::Held, _) => vec![format!("keeps what it had, since the unit has an error: {error}")],
         (Decision::Blocked, _) => vec![format!(
             "matches, and is not placed while the unit has an error: {error}"
@@ -149,7 +167,7 @@ fn reasons(
         };
         reasons.push(format!("taint {} is not tolerated{effect}", taint.taint));
     }
-    if let (Some(before), Decision::Tainted | Decision::NotMatched) = (before, decision) {
+    if let (Some(before), Decision::Tainted | Decision::NotMatched | Decision::LeftOut) = (before, decision) {
         reasons.push(format!(
             "it has it since {}, and leaves with this revision",
             before.revision.short()

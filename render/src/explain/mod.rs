@@ -13,12 +13,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::finding::Finding;
-use crate::fleet::{Fleet, Unit};
-use crate::model::{Cluster, Dividing, Scheduling};
+use crate::fleet::Fleet;
+use crate::model::Cluster;
 use crate::name::{ClusterName, UnitKey};
-use crate::plan::Reports;
 use crate::published::Published;
-use crate::schedule;
+use crate::schedule::{self, Ledger, Reports, workloads_of};
 
 pub use cluster::{ClusterExplanation, Decision};
 pub use predicted::{ChartObject, PredictedChart, predicted};
@@ -33,6 +32,8 @@ pub struct Context<'a> {
     pub published: &'a Published,
     /// What was found when the revision was loaded and planned: an Error of the unit holds it where it says so.
     pub findings: &'a [Finding],
+    /// What clusters said of the room they have.
+    pub reports: &'a Reports,
     /// Seconds since 1970; it decides which Suspensions hold.
     pub now: i64,
 }
@@ -62,9 +63,9 @@ pub fn explain(looking: &Context<'_>, key: &UnitKey, only: Option<&ClusterName>)
     let fleet = looking.fleet;
     let unit = fleet.units.get(key)?;
     let previous = looking.published.units.get(key);
-    let reports = Reports::default();
-    let context = schedule::Context::new(fleet, &reports, 0);
-    let (assignments, mut findings) = schedule::schedule_unit(&context, unit, previous);
+    let context = schedule::Context::new(fleet, looking.reports, &looking.published.units, looking.now);
+    let scheduled = schedule::schedule_unit(&context, &mut Ledger::default(), &workloads_of(unit), unit);
+    let (assignments, left_out, mut findings) = (scheduled.assignments, scheduled.left_out, scheduled.findings);
     findings.extend(unit.blocked.iter().cloned());
     let errors = findings.iter().filter(|finding| finding.is_error());
     let said = looking.findings.iter();
@@ -75,6 +76,7 @@ pub fn explain(looking: &Context<'_>, key: &UnitKey, only: Option<&ClusterName>)
     let explain = cluster::Explain {
         subscription: &unit.subscription,
         assignments: &assignments,
+        left_out: &left_out,
         previous,
         errors: &errors,
         suspensions: fleet.suspensions(),
@@ -106,19 +108,12 @@ pub fn explain(looking: &Context<'_>, key: &UnitKey, only: Option<&ClusterName>)
     Some(Explanation {
         unit: key.clone(),
         declared_in: format!("{}:{}", unit.subscription.file, unit.subscription.line),
-        scheduling: scheduling(unit),
+        scheduling: unit.subscription.scheduling.text(),
         objects: unit.base.objects.len(),
         clusters: explained,
         variants,
         findings,
     })
-}
-
-fn scheduling(unit: &Unit) -> &'static str {
-    match unit.subscription.scheduling {
-        Scheduling::Replication => "Replication",
-        Scheduling::Dividing(Dividing::Static) => "Dividing (Static)",
-    }
 }
 
 #[cfg(test)]

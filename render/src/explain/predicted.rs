@@ -7,8 +7,8 @@ use crate::chart::{PredictedObject, Preview, Previews};
 use crate::describe::is_chart;
 use crate::fleet::Fleet;
 use crate::localize;
-use crate::model::Scheduling;
 use crate::name::{ClusterName, ObjectKey};
+use crate::schedule::Divided;
 
 /// What a chart is predicted to bring, on clusters where it is the same.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,12 +47,12 @@ pub fn predicted(fleet: &Fleet, explanation: &Explanation, previews: &Previews) 
     }
     let index = localize::Index::new(fleet);
     let touching = index.touching(&unit.base);
-    let divided = matches!(unit.subscription.scheduling, Scheduling::Dividing(_));
+    let divided = Divided::of(&unit.subscription);
     for variant in &explanation.variants {
         // All of its clusters meet the same overrides.
         let first = variant.clusters.first().and_then(|name| fleet.clusters.get(name));
         let overrides = first.map(|cluster| touching.for_cluster(cluster)).unwrap_or_default();
-        let Ok(content) = localize::localize(&unit.base, &overrides, divided) else {
+        let Ok(content) = localize::localize(&unit.base, &overrides, &divided) else {
             continue;
         };
         for cluster in &variant.clusters {

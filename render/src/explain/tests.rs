@@ -11,7 +11,7 @@ use crate::fixture::{
     base, cluster, cluster_name, fleet, globalization, localization, revision, step, subscriber, subscription,
 };
 use crate::localize;
-use crate::model::{DriftMode, OverrideStepType, Taint, TaintEffect};
+use crate::model::{DriftMode, OverrideStepType, Scheduling, Taint, TaintEffect};
 use crate::name::{ObjectKey, VariantName};
 use crate::published::{Placement, UnitPlacement, Variant};
 
@@ -58,6 +58,7 @@ fn placed(names: &[&str]) -> Published {
         revision: revision(),
         reasons: Vec::new(),
         inputs: Digest::of_bytes(b""),
+        capacity: None,
     };
     let variant = Variant {
         digest: Digest::of_bytes(b""),
@@ -67,6 +68,7 @@ fn placed(names: &[&str]) -> Published {
     let unit = UnitPlacement {
         depends_on: Default::default(),
         removed_after: Vec::new(),
+        unplaced: Default::default(),
         variants: BTreeMap::from([(VariantName::default_variant(), variant)]),
         clusters: names
             .iter()
@@ -96,6 +98,7 @@ fn looking<'a>(fleet: &'a Fleet, published: &'a Published, findings: &'a [Findin
         fleet,
         published,
         findings,
+        reports: Box::leak(Box::default()),
         now: 0,
     }
 }
@@ -326,7 +329,8 @@ fn what_a_chart_brings_is_told_where_it_is_predicted() {
     };
     let explanation = explained(&fleet, &Published::default());
     let unit = &fleet.units[&key()];
-    let content = localize::localize(&unit.base, &[], false).expect("nothing is overridden");
+    let content =
+        localize::localize(&unit.base, &[], &crate::schedule::Divided::none()).expect("nothing is overridden");
     let (_, request) = previews.requests(&content, &cluster_name("a")).remove(0);
     let object = |name: &str, hook| PredictedObject {
         key: ObjectKey::new("v1", "ConfigMap", "shop", name),

@@ -9,9 +9,10 @@ use super::cluster::Decision;
 use crate::finding::Finding;
 use crate::fleet::{Fleet, Unit};
 use crate::localize::{self, Traced};
-use crate::model::{Cluster, Override, Scheduling};
+use crate::model::{Cluster, Override};
 use crate::name::{ClusterName, Revision, VariantName};
 use crate::published::{Placement, Variant};
+use crate::schedule::Divided;
 
 /// A variant, and what makes it differ from the Base.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -64,7 +65,9 @@ impl Told<'_> {
         match self.decision {
             Decision::Held => Standing::Held,
             Decision::Blocked => Standing::Blocked,
-            Decision::Chosen | Decision::Kept | Decision::Tainted | Decision::NotMatched => Standing::Made,
+            Decision::Chosen | Decision::Kept | Decision::Tainted | Decision::LeftOut | Decision::NotMatched => {
+                Standing::Made
+            }
         }
     }
 }
@@ -99,7 +102,7 @@ pub(super) fn explain<'a>(
 ) -> Vec<VariantExplanation> {
     let index = localize::Index::new(fleet);
     let touching = index.touching(&unit.base);
-    let divided = matches!(unit.subscription.scheduling, Scheduling::Dividing(_));
+    let divided = Divided::of(&unit.subscription);
     let mut groups: BTreeMap<(VariantName, Standing, VariantName), Group<'_>> = BTreeMap::new();
     for told in clusters {
         let overrides = match told.is_wanted {
@@ -121,7 +124,7 @@ pub(super) fn explain<'a>(
         variant,
         standing,
         clusters: group.clusters,
-        steps: localize::trace(&unit.base, &group.overrides, divided),
+        steps: localize::trace(&unit.base, &group.overrides, &divided),
         overrides: match group.kept {
             Some(kept) => kept.overrides.clone(),
             None => group.overrides.iter().map(|declared| declared.label()).collect(),

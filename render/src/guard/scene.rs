@@ -267,6 +267,7 @@ impl<'a> Scene<'a> {
             previous
         };
         placement.depends_on.clone_from(&depends_on.depends_on);
+        placement.unplaced.clone_from(&depends_on.unplaced);
         placement
     }
 

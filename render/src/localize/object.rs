@@ -13,7 +13,7 @@ use crate::localize::problem::{Place, Problem};
 use crate::localize::provenance::Writers;
 use crate::localize::{carried, chart, patch};
 use crate::model::Override;
-use crate::schedule::is_divisible;
+use crate::schedule::Divided;
 
 /// What no override may change, as pointer and as people write it.
 pub(super) const IDENTITY: [(&str, &str); 4] = [
@@ -38,7 +38,7 @@ const REPLICAS: &str = "/spec/replicas";
 pub(super) fn localize(
     object: &ManifestObject,
     overrides: &[&Override],
-    divided: bool,
+    divided: &Divided,
 ) -> Result<DescribedObject, Box<Finding>> {
     if let Some(original) = &object.original {
         return carried::carry(object, original, overrides);
@@ -90,10 +90,10 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn of(object: &ManifestObject, divided: bool) -> Self {
+    pub(super) fn of(object: &ManifestObject, divided: &Divided) -> Self {
         Self {
             is_chart: is_chart(&object.key),
-            divided: divided && is_divisible(&object.key),
+            divided: divided.path(&object.key).is_some(),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::localize::provenance::compare;
 use crate::localize::{chart, object};
 use crate::model::Override;
 use crate::name::ObjectKey;
+use crate::schedule::Divided;
 
 /// One step on one object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,7 +52,7 @@ fn is_zero(count: &usize) -> bool {
 
 /// What these overrides do to a Base, in the order in which they apply: override by override, object by
 /// object. `divided` is as for [`super::localize`].
-pub fn trace(base: &Base, overrides: &[&Arc<Override>], divided: bool) -> Vec<Traced> {
+pub fn trace(base: &Base, overrides: &[&Arc<Override>], divided: &Divided) -> Vec<Traced> {
     let mut traced: Vec<(usize, Traced)> = Vec::new();
     for declared in &base.objects {
         let chosen: Vec<&Override> = overrides
@@ -69,7 +70,7 @@ pub fn trace(base: &Base, overrides: &[&Arc<Override>], divided: bool) -> Vec<Tr
     traced.into_iter().map(|(_, step)| step).collect()
 }
 
-fn of_object(declared: &ManifestObject, overrides: &[&Override], divided: bool) -> Vec<Traced> {
+fn of_object(declared: &ManifestObject, overrides: &[&Override], divided: &Divided) -> Vec<Traced> {
     let steps = match object::steps(overrides, declared) {
         Ok(steps) => steps,
         // A step that cannot be read stops the object before anything is applied.

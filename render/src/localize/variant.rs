@@ -9,6 +9,7 @@ use crate::fleet::Base;
 use crate::localize::object;
 use crate::model::Override;
 use crate::name::VariantName;
+use crate::schedule::Divided;
 
 /// The name of the variant that these overrides make: `default` without any, else 8 hex digits over
 /// their labels in order. Names and never content, so that a changed override reads as a change.
@@ -28,7 +29,7 @@ pub fn variant_name(overrides: &[&Arc<Override>]) -> VariantName {
 ///
 /// One finding per object that an override does not fit, each an Error at the step's file and line.
 /// Whoever asked adds unit and clusters.
-pub fn localize(base: &Base, overrides: &[&Arc<Override>], divided: bool) -> Result<Description, Vec<Finding>> {
+pub fn localize(base: &Base, overrides: &[&Arc<Override>], divided: &Divided) -> Result<Description, Vec<Finding>> {
     debug_assert!(
         overrides.is_sorted_by_key(|meets| meets.order_key()),
         "overrides come in the order in which they apply"

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::DeclaredReplicas;
 use crate::name::{ClusterName, ObjectKey, UnitKey};
 
 /// How a unit is applied. It travels inside the unit's Description, so that whoever holds the content knows how to
@@ -39,6 +40,9 @@ pub struct ApplyPolicy {
     /// `spec.decryption.secret`: the Secret beside the applier that holds age keys. `None`: the applier's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decryption_secret: Option<String>,
+    /// `spec.replicaPaths`: where divided kinds say their replicas that are not built in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replica_paths: Vec<DeclaredReplicas>,
 }
 
 /// An object that is left as it is in clusters, until a time or for as long as it is here.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::Resources;
 use crate::model::{DeletionPolicy, DriftMode};
 use crate::name::ClusterName;
 
@@ -31,6 +32,8 @@ pub struct Cluster {
     pub drift: Option<DriftMode>,
     /// `spec.deletionPolicy`: what becomes of its objects when its file is removed. Orphan where nothing is written.
     pub deletion: DeletionPolicy,
+    /// `spec.maxCapacity` with `capacity: elastic`: what its nodes have in all when its autoscaler is at its end.
+    pub elastic: Option<Resources>,
     /// File and line of the declaration.
     pub file: Arc<str>,
     /// See `file`.

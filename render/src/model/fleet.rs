@@ -21,6 +21,9 @@ pub struct FleetSpec {
     /// `spec.policies.applySetLabels`: whether objects carry the labels of ApplySets, for tools that look for them.
     #[serde(skip_serializing_if = "is_false")]
     pub apply_set_labels: bool,
+    /// What may move placements, beside commits.
+    #[serde(skip_serializing_if = "SchedulingSpec::is_default")]
+    pub scheduling: SchedulingSpec,
     /// The root commit of released that agents may change over to, after its history was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Revision>,
@@ -32,6 +35,52 @@ pub struct FleetSpec {
 pub struct RenderSpec {
     /// Commits or objects.
     pub mode: RenderMode,
+}
+
+/// `spec.scheduling` of Fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SchedulingSpec {
+    /// Who merges decisions that no source commit caused, where rendered decisions need a merge.
+    pub placement_approval: PlacementApproval,
+    /// Whether a unit with a higher priority may take the room of one with a lower, where it asks to.
+    pub preemption: bool,
+    /// When clusters that are silent lose their replicas to others; `None`: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failover: Option<Failover>,
+}
+
+impl SchedulingSpec {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Who merges decisions that no source commit caused: unplaced replicas that now fit, failover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PlacementApproval {
+    /// A person.
+    #[default]
+    Propose,
+    /// The hub, where no cluster's replicas leave the bounds that Git gives them; a person otherwise.
+    WithinBounds,
+    /// The hub.
+    Automatic,
+}
+
+/// When clusters that are silent lose their replicas to others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failover {
+    /// After so many seconds of silence.
+    pub after_seconds: u64,
+    /// Of at most so many clusters…
+    pub clusters_max: u64,
+    /// …within so many seconds. More that are silent at once are the hub's own trouble.
+    pub per_seconds: u64,
+    /// A cluster that came back must be heard of for so many seconds before it is given anything again.
+    pub return_seconds: u64,
 }
 
 /// Who moves `rendered`.

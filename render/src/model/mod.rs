@@ -8,6 +8,7 @@ mod cluster;
 mod fleet;
 mod health_rule;
 mod overrides;
+mod scheduling;
 mod subscription;
 mod suspension;
 
@@ -17,10 +18,16 @@ pub use apply::{
 };
 pub use budget::{PruneAllowance, PruneBudget};
 pub use cluster::{Cluster, SyncMode, Taint, TaintEffect};
-pub use fleet::{Approval, FleetSpec, PlaintextSecrets, RenderMode, RenderSpec};
+pub use fleet::{
+    Approval, Failover, FleetSpec, PlacementApproval, PlaintextSecrets, RenderMode, RenderSpec, SchedulingSpec,
+};
 pub use health_rule::HealthRule;
 pub use overrides::{FieldFormat, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
-pub use subscription::{Dividing, Feed, Scheduling, Subscriber, Subscription, Toleration};
+pub use scheduling::{
+    Bounds, Choice, DeclaredReplicas, Dividing, Placing, Preference, Scheduling, SchedulingPolicy, SpreadConstraint,
+    Strategy, SubGroup, Unsatisfiable,
+};
+pub use subscription::{Feed, Subscriber, Subscription, Toleration};
 pub use suspension::{ObjectName, SuspendedClusters, Suspension};
 
 /// Our API group and version.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ApplyPolicy, Cluster, DriftMode, TaintEffect};
+use crate::model::{ApplyPolicy, Bounds, Cluster, DriftMode, Placing, Scheduling, SubGroup, Taint, TaintEffect};
 use crate::name::UnitKey;
 use crate::selector::LabelSelector;
 
@@ -15,6 +15,8 @@ pub struct Subscription {
     pub key: UnitKey,
     /// How replicas are shared out.
     pub scheduling: Scheduling,
+    /// What else is said of how it is placed.
+    pub placing: Placing,
     /// A cluster is a candidate when any of them matches.
     pub subscribers: Vec<Subscriber>,
     /// `spec.clusterTolerations`.
@@ -39,29 +41,17 @@ impl Subscription {
     }
 }
 
-/// How replicas are shared out over the chosen clusters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scheduling {
-    /// Every cluster gets the whole.
-    Replication,
-    /// Replicas are divided.
-    Dividing(Dividing),
-}
-
-/// How replicas are divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dividing {
-    /// By the subscribers' weights.
-    Static,
-}
-
 /// One cluster selector with its weight.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subscriber {
     /// `clusterAffinity`; `None` (null) matches nothing, an empty one matches all.
     pub cluster_affinity: Option<LabelSelector>,
     /// `weight` where one is written; for static dividing.
     pub weight: Option<u32>,
+    /// `replicas`: how few and how many of each divided object a cluster that it matches may have.
+    pub replicas: Bounds,
+    /// `subGroupStrategy`: how many of its clusters are taken.
+    pub sub_group: Option<SubGroup>,
 }
 
 /// A toleration, as Kubernetes has it on pods.
@@ -83,6 +73,21 @@ pub struct Toleration {
     /// Seconds before NoExecute acts. Read; waiting belongs to failover.
     #[serde(default)]
     pub toleration_seconds: Option<i64>,
+}
+
+impl Toleration {
+    /// Whether it covers a taint. For how long (`tolerationSeconds`) is not asked here.
+    pub fn covers(&self, taint: &Taint) -> bool {
+        let effect = self.effect.is_none_or(|effect| effect == taint.effect);
+        let key = self.key.is_empty() || self.key == taint.key;
+        let value = match self.operator.as_deref() {
+            None | Some("" | "Equal") => self.value == taint.value,
+            Some("Exists") => true,
+            // Load refuses other operators; one that slipped through opens nothing.
+            Some(_) => false,
+        };
+        effect && key && value
+    }
 }
 
 /// What a unit subscribes to.

@@ -10,6 +10,7 @@ use crate::model::{Override, PlaintextSecrets, Subscription, Suspension};
 use crate::name::{Revision, UnitKey};
 use crate::plan::unit::{Context, UnitPlan, plan_unit};
 use crate::published::UnitPlacement;
+use crate::schedule::Ledger;
 
 /// What was planned last; it changes the speed of the next plan, never a byte. Holds the units of one
 /// plan, no more.
@@ -48,7 +49,14 @@ struct UnitInputs {
 
 impl Memo {
     /// The unit's plan, remembered or made, and remembered in `next`.
-    pub(super) fn unit(&self, context: &Context<'_>, key: &UnitKey, unit: &Unit, next: &mut Self) -> Arc<UnitPlan> {
+    /// What it is given that no report says yet is noted in the ledger.
+    pub(super) fn unit(
+        &self,
+        context: &Context<'_>,
+        ledger: &mut Ledger,
+        (key, unit): (&UnitKey, &Unit),
+        next: &mut Self,
+    ) -> Arc<UnitPlan> {
         let touching = context.overrides.touching(&unit.base);
         let inputs = UnitInputs {
             clusters: context.clusters,
@@ -74,7 +82,7 @@ impl Memo {
             },
             _ => {
                 let before = before.map(|before| before.planned.as_ref());
-                let planned = Arc::new(plan_unit(context, key, unit, &touching, before));
+                let planned = Arc::new(plan_unit(context, ledger, (key, unit), &touching, before));
                 let stamped = planned.is_stamped(revision).then(|| revision.clone());
                 Remembered {
                     inputs,
@@ -84,6 +92,9 @@ impl Memo {
             }
         };
         let planned = Arc::clone(&remembered.planned);
+        if !planned.by_room && remembered.inputs.previous.as_ref() != Some(&planned.placement) {
+            ledger.note(key, &planned.placement);
+        }
         next.units.insert(key.clone(), remembered);
         planned
     }
@@ -99,7 +110,9 @@ fn of_objects(fleet: &Fleet) -> Vec<Arc<Suspension>> {
 
 impl Remembered {
     fn holds_for(&self, inputs: &UnitInputs, revision: &Revision) -> bool {
-        self.stamped.as_ref().is_none_or(|stamped| stamped == revision) && self.inputs.is_same(inputs)
+        !self.planned.by_room
+            && self.stamped.as_ref().is_none_or(|stamped| stamped == revision)
+            && self.inputs.is_same(inputs)
     }
 }
 

@@ -6,12 +6,13 @@
 mod delta;
 mod diff;
 mod memo;
+mod overridden;
 mod predicted;
 mod previews;
 mod settle;
 mod unit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::chart::{PreviewKey, PreviewRequest, Previews};
@@ -21,7 +22,9 @@ use crate::finding::Finding;
 use crate::fleet::Fleet;
 use crate::name::{Revision, UnitKey};
 use crate::published::{Published, UnitPlacement};
+use crate::schedule::{Ledger, in_order};
 
+pub use crate::schedule::Reports;
 pub use delta::{Alike, ClusterDelta, Delta, Share, deltas};
 pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
@@ -35,7 +38,7 @@ pub struct Snapshot {
     pub revision: Revision,
     /// What it says.
     pub fleet: Arc<Fleet>,
-    /// Capacity by cluster; read by dynamic scheduling.
+    /// Room by cluster; read by dynamic scheduling.
     pub reports: Reports,
     /// What charts are predicted to bring.
     pub chart_previews: Previews,
@@ -44,10 +47,6 @@ pub struct Snapshot {
     /// Seconds since 1970.
     pub now: i64,
 }
-
-/// What clusters said of their capacity. Empty until scheduling by live capacity reads it.
-#[derive(Clone, Debug, Default)]
-pub struct Reports {}
 
 /// What should be, as data only.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +58,8 @@ pub struct Plan {
     pub contents: BTreeMap<Digest, Arc<Description>>,
     /// Predictions of charts that are still to be made. Until then their clusters keep what they have.
     pub pending: BTreeMap<PreviewKey, PreviewRequest>,
+    /// The units of which the room that clusters have decided something: other room may decide otherwise.
+    pub by_room: BTreeSet<UnitKey>,
     /// Findings of scheduling, localizing and policy, sorted; load's are not repeated.
     pub findings: Vec<Finding>,
 }
@@ -68,8 +69,9 @@ pub fn plan(snapshot: &Snapshot, memo: &mut Memo) -> Plan {
     let context = unit::Context::new(snapshot);
     let mut plan = Plan::default();
     let mut next = Memo::default();
-    for (key, declared) in &snapshot.fleet.units {
-        let planned = memo.unit(&context, key, declared, &mut next);
+    let mut ledger = Ledger::default();
+    for (key, declared) in in_order(&snapshot.fleet) {
+        let planned = memo.unit(&context, &mut ledger, (key, declared), &mut next);
         for rendered in &planned.contents {
             plan.contents
                 .insert(rendered.content.digest, Arc::clone(&rendered.content));
@@ -77,6 +79,9 @@ pub fn plan(snapshot: &Snapshot, memo: &mut Memo) -> Plan {
         let pending = planned.pending.iter().map(|request| (request.key(), request.clone()));
         plan.pending.extend(pending);
         plan.findings.extend(planned.findings.iter().cloned());
+        if planned.by_room {
+            plan.by_room.insert(key.clone());
+        }
         if !planned.placement.clusters.is_empty() {
             plan.units.insert(key.clone(), planned.placement.clone());
         }

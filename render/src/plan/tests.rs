@@ -30,6 +30,7 @@ fn cluster(name: &str) -> (ClusterName, Cluster) {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        elastic: None,
         deletion: crate::model::DeletionPolicy::Orphan,
         file: "clusters.yaml".into(),
         line: 1,
@@ -64,9 +65,12 @@ fn unit(key: &str, objects: Vec<Arc<ManifestObject>>) -> (UnitKey, Unit) {
         drift: None,
         key: key.clone(),
         scheduling: Scheduling::Replication,
+        placing: Default::default(),
         subscribers: vec![Subscriber {
             cluster_affinity: Some(LabelSelector::default()),
             weight: None,
+            replicas: Default::default(),
+            sub_group: None,
         }],
         tolerations: Vec::new(),
         feeds: vec![Feed::Path {

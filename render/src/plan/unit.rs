@@ -12,12 +12,13 @@ use crate::finding::Finding;
 use crate::fleet::Unit;
 use crate::limits::UNIT_BYTES_MAX;
 use crate::localize::{self, Touching};
-use crate::model::{ApplyPolicy, Cluster, DriftMode, Override, Scheduling, Subscription};
+use crate::model::{ApplyPolicy, Cluster, DriftMode, Override, Subscription};
 use crate::name::{ClusterName, ObjectKey, Revision, UnitKey, VariantName};
+use crate::plan::overridden::Overridden;
 use crate::plan::{Snapshot, previews};
 use crate::policy;
 use crate::published::{Placement, UnitPlacement, Variant};
-use crate::schedule::{self, Assignment};
+use crate::schedule::{self, Assignment, Divided, Ledger};
 
 /// What is the same for every unit of a plan.
 pub(super) struct Context<'a> {
@@ -38,6 +39,8 @@ pub(super) struct UnitPlan {
     pub(super) findings: Vec<Finding>,
     /// Predictions that are still to be made.
     pub(super) pending: Vec<PreviewRequest>,
+    /// Whether the room that clusters have decided something: it is not remembered.
+    pub(super) by_room: bool,
 }
 
 /// A content with what it was made from.
@@ -52,7 +55,7 @@ pub(super) struct Rendered {
 struct MadeFrom {
     base: Digest,
     overrides: Vec<Arc<Override>>,
-    divided: bool,
+    divided: Divided,
     apply: ApplyPolicy,
 }
 
@@ -73,7 +76,12 @@ impl UnitPlan {
 
 impl<'a> Context<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
-        let schedule = schedule::Context::new(&snapshot.fleet, &snapshot.reports, snapshot.now);
+        let schedule = schedule::Context::new(
+            &snapshot.fleet,
+            &snapshot.reports,
+            &snapshot.previous.units,
+            snapshot.now,
+        );
         let overrides = localize::Index::new(&snapshot.fleet);
         Self {
             snapshot,
@@ -106,8 +114,8 @@ fn clusters_digest(snapshot: &Snapshot) -> Digest {
 /// Plans one unit.
 pub(super) fn plan_unit(
     context: &Context<'_>,
-    key: &UnitKey,
-    unit: &Unit,
+    ledger: &mut Ledger,
+    (key, unit): (&UnitKey, &Unit),
     touching: &Touching<'_>,
     before: Option<&UnitPlan>,
 ) -> UnitPlan {
@@ -118,23 +126,25 @@ pub(super) fn plan_unit(
             ..UnitPlan::default()
         };
     }
-    let (assignments, findings) = schedule::schedule_unit(&context.schedule, unit, previous);
-    if findings.iter().any(Finding::is_error) {
+    let inventory = Overridden::new(unit, touching);
+    let scheduled = schedule::schedule_unit(&context.schedule, ledger, &inventory, unit);
+    if scheduled.findings.iter().any(Finding::is_error) {
         return UnitPlan {
             placement: kept(context, previous),
-            findings,
+            findings: scheduled.findings,
             ..UnitPlan::default()
         };
     }
     let mut planned = UnitPlan {
-        findings,
+        findings: scheduled.findings,
+        by_room: scheduled.by_room,
         ..UnitPlan::default()
     };
     let encrypted = policy::check_encrypted(&unit.base).into_iter();
     planned.findings.extend(encrypted.map(|finding| finding.unit(key)));
     let unused = policy::check_ignore_rules(&unit.base, &unit.subscription).into_iter();
     planned.findings.extend(unused.map(|finding| finding.unit(key)));
-    let groups = by_overrides(context, touching, assignments, previous);
+    let groups = by_overrides(context, touching, scheduled.assignments, previous);
     let mut entries = Vec::new();
     let mut newest = BTreeMap::new();
     for group in groups {
@@ -173,6 +183,7 @@ pub(super) fn plan_unit(
     }
     planned.placement = UnitPlacement::compose(entries, &newest);
     planned.placement.depends_on = unit.subscription.apply.depends_on.clone();
+    planned.placement.unplaced = scheduled.unplaced;
     planned
 }
 
@@ -188,6 +199,7 @@ fn kept(context: &Context<'_>, previous: Option<&UnitPlacement>) -> UnitPlacemen
     let entries = registered.filter_map(|name| as_before(previous, name));
     UnitPlacement {
         depends_on: previous.depends_on.clone(),
+        unplaced: previous.unplaced.clone(),
         ..UnitPlacement::compose(entries, &BTreeMap::new())
     }
 }
@@ -267,14 +279,14 @@ fn render_group(
     let made_from = MadeFrom {
         base: unit.base.digest,
         overrides: group.overrides.iter().map(|declared| Arc::clone(declared)).collect(),
-        divided: matches!(unit.subscription.scheduling, Scheduling::Dividing(_)),
+        divided: Divided::of(&unit.subscription),
         apply: policy_of(context, unit, group),
     };
     let mut known = before.map(|before| before.contents.iter()).into_iter().flatten();
     let content = match known.find(|rendered| rendered.made_from == made_from) {
         Some(rendered) => Arc::clone(&rendered.content),
         None => {
-            let described = localize::localize(&unit.base, &group.overrides, made_from.divided)?;
+            let described = localize::localize(&unit.base, &group.overrides, &made_from.divided)?;
             Arc::new(described.under(made_from.apply.clone()))
         }
     };
@@ -298,6 +310,7 @@ fn policy_of(context: &Context<'_>, unit: &Unit, group: &Group<'_>) -> ApplyPoli
         enforce_for_seconds: context.snapshot.fleet.spec.enforce_for_seconds,
         apply_set_labels: context.snapshot.fleet.spec.apply_set_labels,
         suspended: suspensions.objects(&unit.subscription.key, &clusters, delivers),
+        replica_paths: Divided::of(&unit.subscription).declared().to_vec(),
         ..unit.subscription.apply.clone()
     }
 }
@@ -410,5 +423,6 @@ fn placement(name: &VariantName, assignment: &Assignment, revision: &Revision) -
         revision: revision.clone(),
         reasons: assignment.reasons.clone(),
         inputs: assignment.inputs,
+        capacity: assignment.capacity.clone(),
     }
 }

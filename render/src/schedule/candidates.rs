@@ -15,6 +15,8 @@ pub(super) struct Chosen<'a> {
     /// Positions of the subscribers that match it, in order.
     pub(super) subscribers: Vec<usize>,
     pub(super) reasons: Vec<String>,
+    /// Its place among those that match, where not all are taken; the best first.
+    pub(super) rank: usize,
 }
 
 /// What the search found.
@@ -23,6 +25,8 @@ pub(super) struct Search<'a> {
     pub(super) chosen: BTreeMap<&'a ClusterName, Chosen<'a>>,
     /// Clusters that match, and the taint that stands against each.
     pub(super) tainted: Vec<(&'a ClusterName, &'a Taint)>,
+    /// Clusters that match and are not taken: why.
+    pub(super) left_out: BTreeMap<ClusterName, String>,
 }
 
 /// Searches the fleet for clusters that any subscriber matches and no taint excludes.
@@ -56,6 +60,7 @@ pub(super) fn search<'a>(
                 cluster,
                 subscribers,
                 reasons,
+                rank: 0,
             },
         );
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::digest::Digest;
-use crate::model::{Cluster, Dividing, Scheduling, Subscription};
+use crate::model::{Cluster, Dividing, Placing, Scheduling, Strategy, Subscriber, Subscription};
 use crate::name::{ClusterName, ObjectKey};
 use crate::schedule::Context;
 
@@ -31,19 +31,33 @@ pub(super) fn of_unit(
     let strategy = match subscription.scheduling {
         Scheduling::Replication => "Replication",
         Scheduling::Dividing(Dividing::Static) => "Static",
+        Scheduling::Dividing(Dividing::Dynamic(Strategy::Spread)) => "Spread",
+        Scheduling::Dividing(Dividing::Dynamic(Strategy::Binpack)) => "Binpack",
     };
-    let subscribers: Vec<Value> = subscription
-        .subscribers
-        .iter()
-        .map(|subscriber| json!({ "affinity": subscriber.cluster_affinity, "weight": subscriber.weight }))
-        .collect();
-    Digest::of_value(&json!({
+    let subscribers: Vec<Value> = subscription.subscribers.iter().map(subscriber).collect();
+    let mut looked_at = json!({
         "strategy": strategy,
         "subscribers": subscribers,
         "tolerations": subscription.tolerations,
         "desired": by_text(desired),
         "weights": weights,
-    }))
+    });
+    // What says nothing is left out, so that a field that a new version knows changes no digest.
+    if subscription.placing != Placing::default() {
+        looked_at["placing"] = json!(subscription.placing);
+    }
+    Digest::of_value(&looked_at)
+}
+
+fn subscriber(subscriber: &Subscriber) -> Value {
+    let mut looked_at = json!({ "affinity": subscriber.cluster_affinity, "weight": subscriber.weight });
+    if !subscriber.replicas.is_default() {
+        looked_at["replicas"] = json!(subscriber.replicas);
+    }
+    if let Some(group) = subscriber.sub_group {
+        looked_at["subGroup"] = json!(group);
+    }
+    looked_at
 }
 
 /// The two together.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::Subscription;
 use crate::name::{ClusterName, ObjectKey};
 use crate::published::UnitPlacement;
-use crate::schedule::divide::divide;
+use crate::schedule::share::divide;
 use crate::schedule::{Assignment, Context, inputs};
 
 /// The last placement over again. Clusters whose file is gone drop out. An object that was not divided
@@ -26,6 +26,7 @@ pub(super) fn kept(
                 replicas: placement.replicas.clone(),
                 reasons: vec![reason.to_owned()],
                 inputs: inputs::of_both(&of_unit, &inputs::of_cluster_in(context, cluster)),
+                capacity: placement.capacity.clone(),
             };
             Some((name.clone(), assignment))
         })

@@ -1,27 +1,38 @@
 //! Which clusters get a unit, and how many replicas each. Next room: `render::localize`.
 //!
-//! In: a [`Fleet`], what clusters reported, and the placements published before. Out: for every unit that
-//! is not blocked, its clusters with replicas and reasons. What a cluster's variant says is deliberately
+//! In: a [`Fleet`], what clusters reported of their room, and the placements published before. Out: for every unit
+//! that is not blocked, its clusters with replicas and reasons. What a cluster's variant says is deliberately
 //! not here, and neither is the moment at which a decision reaches a cluster.
+//!
+//! `candidates` finds the clusters that match, `choose` takes the best where not all are wanted, `divided` shares
+//! replicas out (`share`) by weight or by the room that a [`Ledger`] says is left.
 //!
 //! [`Fleet`]: crate::Fleet
 
 mod candidates;
+mod choose;
+mod clusternet;
 mod desired;
-mod divide;
+mod divided;
 mod inputs;
 mod kept;
+mod ledger;
 mod placements;
+mod reports;
+mod score;
+mod share;
 mod taints;
+mod trouble;
 mod unit;
 mod why;
 
-pub use divide::divide;
-pub use placements::{Assignment, Placements, schedule};
-pub use unit::{Context, schedule_unit};
+pub use desired::{Divided, workloads_of};
+pub use ledger::{Ledger, Workloads};
+pub use placements::{Assignment, Placements, in_order, schedule};
+pub use reports::{Report, Reports};
+pub use share::divide;
+pub use unit::{Context, Inventory, Scheduled, schedule_unit};
 pub use why::{SubscriberMatch, TaintMatch, Why, why};
-
-pub(crate) use desired::is_divisible;
 
 #[cfg(test)]
 mod tests;

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::digest::Digest;
 use crate::finding::Finding;
-use crate::fleet::Fleet;
-use crate::name::{ClusterName, ObjectKey, UnitKey};
-use crate::plan::Reports;
-use crate::published::UnitPlacement;
+use crate::fleet::{Fleet, Unit};
+use crate::name::{ObjectKey, UnitKey};
+use crate::published::{Evidence, UnitPlacement};
+use crate::schedule::desired::workloads_of;
+use crate::schedule::ledger::Ledger;
 use crate::schedule::unit::{Context, schedule_unit};
+use crate::schedule::{Reports, Scheduled};
 
 /// Unit → its clusters. A unit that is blocked, or has no cluster, has no entry.
-pub type Placements = BTreeMap<UnitKey, BTreeMap<ClusterName, Assignment>>;
+pub type Placements = BTreeMap<UnitKey, Scheduled>;
 
 /// One cluster's share of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,27 +24,36 @@ pub struct Assignment {
     pub reasons: Vec<String>,
     /// Over what was looked at to decide it: equal inputs, equal assignment.
     pub inputs: Digest,
+    /// What was known of its room, where that decided.
+    pub capacity: Option<Evidence>,
 }
 
 /// Places every unit that is not blocked; whoever composes a plan keeps the blocked ones as they were.
 ///
-/// The outcome depends on the arguments alone, never on an order: a unit scheduled by itself with
-/// [`schedule_unit`] gets the same.
+/// The outcome depends on the arguments alone, never on an order.
 pub fn schedule(
     fleet: &Fleet,
     reports: &Reports,
     previous: &BTreeMap<UnitKey, UnitPlacement>,
     now: i64,
 ) -> (Placements, Vec<Finding>) {
-    let context = Context::new(fleet, reports, now);
+    let context = Context::new(fleet, reports, previous, now);
+    let mut ledger = Ledger::default();
     let mut placements = Placements::new();
     let mut findings = Vec::new();
-    for (key, unit) in fleet.units.iter().filter(|(_, unit)| unit.blocked.is_empty()) {
-        let (assignments, found) = schedule_unit(&context, unit, previous.get(key));
-        findings.extend(found);
-        if !assignments.is_empty() {
-            placements.insert(key.clone(), assignments);
+    for (key, unit) in in_order(fleet).filter(|(_, unit)| unit.blocked.is_empty()) {
+        let scheduled = schedule_unit(&context, &mut ledger, &workloads_of(unit), unit);
+        findings.extend(scheduled.findings.iter().cloned());
+        if !scheduled.assignments.is_empty() {
+            placements.insert(key.clone(), scheduled);
         }
     }
     (placements, findings)
+}
+
+/// The units in the order in which they are served: the higher priority first, equal ones by name.
+pub fn in_order(fleet: &Fleet) -> impl Iterator<Item = (&UnitKey, &Unit)> {
+    let mut units: Vec<_> = fleet.units.iter().collect();
+    units.sort_by_key(|(key, unit)| (std::cmp::Reverse(unit.subscription.placing.priority), *key));
+    units.into_iter()
 }

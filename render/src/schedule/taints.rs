@@ -31,21 +31,9 @@ pub(super) fn verdict<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Ve
     untolerated(TaintEffect::PreferNoSchedule).map_or(Verdict::Free, Verdict::Avoid)
 }
 
-/// Whether any toleration covers the taint. For how long (`tolerationSeconds`) is not asked here.
-fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
-    tolerations.iter().any(|toleration| covers(toleration, taint))
-}
-
-fn covers(toleration: &Toleration, taint: &Taint) -> bool {
-    let effect = toleration.effect.is_none_or(|effect| effect == taint.effect);
-    let key = toleration.key.is_empty() || toleration.key == taint.key;
-    let value = match toleration.operator.as_deref() {
-        None | Some("" | "Equal") => toleration.value == taint.value,
-        Some("Exists") => true,
-        // Load refuses other operators; one that slipped through opens nothing.
-        Some(_) => false,
-    };
-    effect && key && value
+/// Whether any toleration covers the taint.
+pub(super) fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
+    tolerations.iter().any(|toleration| toleration.covers(taint))
 }
 
 /// `key=value:Effect`, as kubectl writes a taint.

@@ -131,6 +131,7 @@ fn fleet() -> Value {
                     )],
                 ),
             ),
+            ("scheduling", fleet_scheduling()),
             (
                 "policies",
                 object(
@@ -201,6 +202,21 @@ fn managed_cluster() -> Value {
             ),
             ("taints", list("Taints, as on nodes.", taint)),
             (
+                "capacity",
+                choice(
+                    "Whether its nodes are all it has, or it adds some by itself.",
+                    &["nodes", "elastic"],
+                ),
+            ),
+            (
+                "maxCapacity",
+                json!({
+                    "type": "object",
+                    "description": "What an elastic cluster has in all when it has grown: cpu, memory, pods and others.",
+                    "additionalProperties": { "x-kubernetes-int-or-string": true },
+                }),
+            ),
+            (
                 "deletionPolicy",
                 choice(
                     "What becomes of its objects when its file is removed; Orphan without it.",
@@ -223,7 +239,37 @@ fn subscription() -> Value {
         &["clusterAffinity"],
         [
             ("clusterAffinity", affinity),
-            ("subGroupStrategy", refused("Not in this version.")),
+            (
+                "subGroupStrategy",
+                object(
+                    "How many of its clusters are taken, with schedulingBySubGroup.",
+                    &[],
+                    [
+                        (
+                            "minClusters",
+                            integer("With fewer, the last placement stays.", 0, INT32_MAX),
+                        ),
+                        (
+                            "maxClusters",
+                            integer("The best so many; minClusters by default.", 1, INT32_MAX),
+                        ),
+                    ],
+                ),
+            ),
+            (
+                "replicas",
+                object(
+                    "How many replicas of each divided object a cluster may have.",
+                    &[],
+                    [
+                        (
+                            "min",
+                            integer("Fewer only where it has no room for them.", 0, INT32_MAX),
+                        ),
+                        ("max", integer("Never more.", 0, INT32_MAX)),
+                    ],
+                ),
+            ),
             ("weight", integer("Its part when replicas are divided.", 0, INT32_MAX)),
         ],
     );
@@ -247,6 +293,15 @@ fn subscription() -> Value {
                 ),
             ),
             ("dividingScheduling", dividing()),
+            (
+                "schedulingPolicy",
+                choice("Whose arithmetic divides replicas.", &["flotilla", "clusternet"]),
+            ),
+            ("clusters", clusters()),
+            (
+                "replicaPaths",
+                list("Where kinds say their replicas that are not built in.", replica_path()),
+            ),
             ("feeds", list("What is delivered, in this order.", feed())),
             ("dependsOn", list("Units that must be healthy first.", dependency())),
             (
@@ -287,11 +342,14 @@ fn subscription() -> Value {
                 ),
             ),
             ("schedulerName", text("default, or nothing.")),
-            ("schedulingBySubGroup", boolean("Not in this version.")),
+            (
+                "schedulingBySubGroup",
+                boolean("Whether each subscriber takes some clusters of its own."),
+            ),
             (
                 "priority",
                 integer(
-                    "Without effect: every unit is scheduled at once.",
+                    "The higher is served first; 0 by default.",
                     i64::from(i32::MIN),
                     INT32_MAX,
                 ),
@@ -299,7 +357,7 @@ fn subscription() -> Value {
             (
                 "preemptionPolicy",
                 choice(
-                    "Without effect: no unit preempts another.",
+                    "Whether it may take the room of a lower priority, where the fleet allows that; never by default.",
                     &["PreemptLowerPriority", "PreemptNever"],
                 ),
             ),
@@ -405,16 +463,160 @@ fn toleration() -> Value {
     )
 }
 
-fn dividing() -> Value {
-    let dynamic = object(
-        "Not in this version.",
+/// What may move placements, beside commits.
+fn fleet_scheduling() -> Value {
+    let budget = object(
+        "How many clusters are moved away from by themselves.",
+        &["clusters", "per"],
+        [
+            ("clusters", integer("At most so many.", 1, INT32_MAX)),
+            ("per", filled_text("In so long, as 1h.")),
+        ],
+    );
+    let failover = object(
+        "When clusters that are silent lose their replicas to others; never by default.",
+        &["after", "budget"],
+        [
+            ("after", filled_text("After so long a silence, as 5m.")),
+            (
+                "returnAfter",
+                filled_text("How long one that came back must be heard; 10m by default."),
+            ),
+            ("budget", budget),
+        ],
+    );
+    object(
+        "What may move placements, beside commits.",
         &[],
         [
-            ("strategy", choice("Not in this version.", &["Spread", "Binpack"])),
-            ("topologySpreadConstraints", refused("Not in this version.")),
-            ("preferredClusters", refused("Not in this version.")),
-            ("minClusters", refused("Not in this version.")),
-            ("maxClusters", refused("Not in this version.")),
+            (
+                "placementApproval",
+                choice(
+                    "Who merges what no commit caused, with approval: required.",
+                    &["propose", "withinBounds", "automatic"],
+                ),
+            ),
+            (
+                "preemption",
+                choice("Whether a higher priority may take room.", &["never", "lowerPriority"]),
+            ),
+            ("failover", failover),
+        ],
+    )
+}
+
+/// Which of the clusters that match are taken.
+fn clusters() -> Value {
+    let constraint = object(
+        "Clusters in groups, one for each value of a label.",
+        &["topologyKey"],
+        [
+            (
+                "topologyKey",
+                filled_text("The clusters' label; those without it are left out."),
+            ),
+            (
+                "minGroups",
+                integer("With fewer groups, the last placement stays.", 1, INT32_MAX),
+            ),
+            ("maxGroups", integer("The best so many groups.", 1, INT32_MAX)),
+            (
+                "maxSkew",
+                integer(
+                    "By how many replicas groups may differ, where they are divided by room.",
+                    1,
+                    INT32_MAX,
+                ),
+            ),
+            (
+                "whenUnsatisfiable",
+                choice("What becomes of other replicas.", &["DoNotSchedule", "ScheduleAnyway"]),
+            ),
+        ],
+    );
+    object(
+        "Which of the clusters that match are taken; all by default.",
+        &[],
+        [
+            ("min", integer("With fewer, the last placement stays.", 0, INT32_MAX)),
+            ("max", integer("The best so many.", 1, INT32_MAX)),
+            ("preferred", list("Clusters that are better than others.", preference())),
+            ("spread", list("Over which label they are spread.", constraint)),
+        ],
+    )
+}
+
+fn preference() -> Value {
+    object(
+        "Clusters that are better than others.",
+        &["weight", "preference"],
+        [
+            ("weight", integer("By how much.", 1, 100)),
+            ("preference", selector("Which.")),
+        ],
+    )
+}
+
+fn replica_path() -> Value {
+    object(
+        "Where a kind says its replicas.",
+        &["apiVersion", "kind", "replicas"],
+        [
+            (
+                "apiVersion",
+                filled_text("Its group and version; any version of the group is meant."),
+            ),
+            ("kind", filled_text("The kind.")),
+            ("replicas", filled_text("JSON pointer of the number, as /spec/size.")),
+            ("template", text("JSON pointer of the pod template, where it has one.")),
+        ],
+    )
+}
+
+fn dividing() -> Value {
+    let constraint = object(
+        "As pods have it: how evenly replicas are spread over the values of a cluster label.",
+        &["maxSkew", "topologyKey", "whenUnsatisfiable"],
+        [
+            (
+                "maxSkew",
+                integer("By how many replicas groups may differ.", 1, INT32_MAX),
+            ),
+            ("topologyKey", filled_text("The clusters' label.")),
+            (
+                "whenUnsatisfiable",
+                choice("What becomes of other replicas.", &["DoNotSchedule", "ScheduleAnyway"]),
+            ),
+            (
+                "minDomains",
+                integer("With fewer groups, the last placement stays.", 1, INT32_MAX),
+            ),
+            ("labelSelector", refused("Without effect.")),
+            ("matchLabelKeys", refused("Without effect.")),
+            ("nodeAffinityPolicy", refused("Without effect.")),
+            ("nodeTaintsPolicy", refused("Without effect.")),
+        ],
+    );
+    let mut preferred = preference();
+    preferred["properties"]["preference"]["properties"]["matchFields"] = refused("Refused: clusters have no fields.");
+    let dynamic = object(
+        "How room is used; the rest is what spec.clusters says too.",
+        &[],
+        [
+            (
+                "strategy",
+                choice(
+                    "Spread: in proportion to the room of each. Binpack: one cluster after the other.",
+                    &["Spread", "Binpack"],
+                ),
+            ),
+            (
+                "topologySpreadConstraints",
+                list("As spec.clusters.spread.", constraint),
+            ),
+            ("preferredClusters", list("As spec.clusters.preferred.", preferred)),
+            ("minClusters", integer("As spec.clusters.min.", 0, INT32_MAX)),
+            ("maxClusters", integer("As spec.clusters.max.", 1, INT32_MAX)),
         ],
     );
     object(
@@ -424,7 +626,7 @@ fn dividing() -> Value {
             (
                 "type",
                 choice(
-                    "Static: by the subscribers' weights. Dynamic is not in this version.",
+                    "Static: by the subscribers' weights. Dynamic: by the room that clusters have.",
                     &["Static", "Dynamic"],
                 ),
             ),

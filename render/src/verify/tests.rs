@@ -3,11 +3,13 @@
 use serde_json::json;
 
 use super::*;
+use crate::capacity::{Capacity, NodeGroup, Nodes, Resources};
 use crate::fixture;
-use crate::model::{Cluster, Dividing, Scheduling, SuspendedClusters, Suspension, Taint, TaintEffect};
+use crate::model::{Cluster, Dividing, Scheduling, Strategy, SuspendedClusters, Suspension, Taint, TaintEffect};
 use crate::plan::{Memo, Reports, Snapshot, plan};
 use crate::published::{Cause, RENDER_VERSION, ReleaseRecord};
 use crate::release::{Observed, advance, release};
+use crate::schedule::Report;
 
 fn revision(digit: char) -> Revision {
     Revision::parse(digit.to_string().repeat(40)).expect("forty hex digits")
@@ -51,7 +53,7 @@ impl History {
         let mut released = Published::default();
         let mut contents = BTreeMap::new();
         for (revision, fleet) in &fleets {
-            let plan = planned(revision, fleet, &rendered);
+            let plan = planned_by(revision, fleet, &rendered, rooms());
             contents.extend(plan.contents);
             rendered.units = plan.units;
             let due = release(&rendered, &released, fleet.suspensions(), &Observed::default(), 0).advances;
@@ -95,7 +97,7 @@ impl History {
         let unsettled = verification.unsettled();
         for revision in verification.revisions() {
             match self.fleets.iter().find(|(known, _)| *known == revision) {
-                Some((_, fleet)) => verification.planned(&revision, &planned(&revision, fleet, &unsettled)),
+                Some((_, fleet)) => verification.planned(&revision, &planned(&revision, fleet, &unsettled), fleet),
                 None => verification.unknown(&revision, "it is not here"),
             }
         }
@@ -128,10 +130,14 @@ impl History {
 }
 
 fn planned(revision: &Revision, fleet: &Arc<Fleet>, previous: &Published) -> Plan {
+    planned_by(revision, fleet, previous, Reports::default())
+}
+
+fn planned_by(revision: &Revision, fleet: &Arc<Fleet>, previous: &Published, reports: Reports) -> Plan {
     let snapshot = Snapshot {
         revision: revision.clone(),
         fleet: Arc::clone(fleet),
-        reports: Reports::default(),
+        reports,
         chart_previews: Default::default(),
         previous: Arc::new(previous.clone()),
         now: 0,
@@ -289,4 +295,50 @@ fn replicas_that_were_shared_with_a_cluster_kept_in_spite_of_a_taint_are_not_dec
     let verdict = history.verdict(history.files());
     assert_eq!(verdict.differing, BTreeSet::new());
     assert_eq!(verdict.undecided.len(), 1, "{verdict:?}");
+}
+
+/// Room for four replicas on a and for two on b.
+fn rooms() -> Reports {
+    let report = |name: &str, pods: i64| {
+        let all = Resources::from([("pods", pods)]);
+        let group = NodeGroup {
+            count: 1,
+            allocatable: all.clone(),
+            free: all,
+            ..NodeGroup::default()
+        };
+        let capacity = Capacity {
+            version: Capacity::VERSION,
+            nodes: Nodes(vec![group]),
+            ..Capacity::default()
+        };
+        let report = Report {
+            capacity: Arc::new(capacity),
+            at: 7,
+            doubt: None,
+        };
+        (fixture::cluster_name(name), report)
+    };
+    Reports {
+        clusters: [report("a", 4), report("b", 2)].into(),
+        ..Reports::default()
+    }
+}
+
+#[test]
+fn replicas_that_were_divided_by_room_stand_without_what_was_reported_then() {
+    let by_room = Scheduling::Dividing(Dividing::Dynamic(Strategy::Spread));
+    let history = History::of(vec![fleet("1", by_room, clusters(&["a", "b"]))]);
+    let placement = &history.files()[PLACEMENT];
+    assert!(placement.contains("room"), "{placement}");
+    history.check_same();
+    let other = with_replicas(9, "1", by_room, clusters(&["a", "b"]));
+    let mut forged = history.files();
+    let changed = forged[PLACEMENT].replace("default", "other");
+    forged.insert(PLACEMENT.to_owned(), changed);
+    assert!(
+        !history.verdict(forged).is_same(),
+        "what revisions decide is still compared"
+    );
+    History::of(vec![fleet("1", by_room, clusters(&["a", "b"])), other]).check_same();
 }

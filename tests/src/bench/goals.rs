@@ -51,6 +51,11 @@ const GOALS: &[(&str, &str, Goal)] = &[
     ("render", "touch_one_of_1000", Goal::AtMost(50.0)),
     ("rendered", "one_unit_change_1000_clusters", Goal::AtMost(64.0)),
     ("rendered", "packed_after_1000_commits", Goal::AtMost(50.0)),
+    ("schedule", "cold_1000x1000", Goal::AtMost(2_000.0)),
+    ("schedule", "one_report", Goal::AtMost(50.0)),
+    ("schedule", "one_subscription", Goal::AtMost(20.0)),
+    ("schedule", "cold_10000x100", Goal::AtMost(5_000.0)),
+    ("schedule", "rss_1000x1000", Goal::AtMost(300.0)),
 ];
 
 /// The goal of a figure; some figures have none.

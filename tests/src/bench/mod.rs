@@ -16,6 +16,7 @@ mod machine;
 mod push;
 mod render;
 mod rendered;
+mod schedule;
 
 pub use figures::{Figures, percentile};
 
@@ -30,6 +31,7 @@ const BENCHES: &[Bench] = &[
     ("push", push::run),
     ("render", render::run),
     ("rendered", rendered::run),
+    ("schedule", schedule::run),
 ];
 
 /// The names of all benches.

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use render::explain::{Context, explain};
 use render::load::LoadMemo;
+use render::schedule::Reports;
 use render::{ClusterName, Published, UnitKey};
 use serde_json::Value;
 
@@ -44,6 +45,8 @@ pub(super) fn explanation(
         fleet: &fleet,
         published: &published,
         findings: &findings,
+        // No hub is asked, so nobody knows what clusters have.
+        reports: &Reports::default(),
         now: jiff::Timestamp::now().as_second(),
     };
     let Some(mut explained) = explain(&looking, &unit, cluster.as_ref()) else {

@@ -151,6 +151,7 @@ fn cluster_body(cluster: &Value) -> String {
         "Kept" => "kept, though nothing places it there now",
         "Held" => "held as it was",
         "Tainted" => "not chosen, tainted",
+        "LeftOut" => "not chosen, others are better",
         "NotMatched" => "not chosen",
         "Blocked" => "not placed yet",
         "Leaving" => "leaving",

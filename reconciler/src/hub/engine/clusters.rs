@@ -9,6 +9,7 @@ use render::describe::is_chart;
 use render::release::{Observed, Outcome, Seen};
 
 use super::event::Effect;
+use super::rooms::Room;
 use super::state::{State, StateCommit};
 use crate::wire::{Health, Held, Report, UnitReport, UnitState};
 
@@ -23,6 +24,8 @@ pub struct ClusterState {
     pub report: Option<Arc<Report>>,
     /// What it said of its version and kinds.
     pub(super) capabilities: Option<Arc<Capabilities>>,
+    /// What it said of the room it has.
+    pub(super) room: Room,
 }
 
 impl ClusterState {

@@ -8,6 +8,7 @@ use render::describe::Description;
 use render::guard::Holdings;
 use render::model::Approval;
 use render::published::{Departure, Orphaned};
+use render::schedule::Reports;
 use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision, UnitKey};
 
 use super::state::{Proposed, StateCommit};
@@ -251,6 +252,8 @@ pub enum Effect {
         let_go: BTreeSet<(UnitKey, ClusterName)>,
         /// What clusters said of themselves, for charts.
         capabilities: BTreeMap<ClusterName, Arc<Capabilities>>,
+        /// What they said of the room they have.
+        reports: Reports,
     },
     /// Say which objects contents of what is published have.
     Weigh {

@@ -16,16 +16,17 @@ mod orphans;
 mod proposals;
 mod recovery;
 mod remote;
+mod rooms;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use render::model::Approval;
+use render::model::{Approval, Cluster, PlacementApproval, Subscription};
 use render::plan::deltas;
-use render::published::{Cause, Departure, RENDER_VERSION, ReleaseRecord};
+use render::published::{Cause, Departure, RENDER_VERSION, ReleaseRecord, UnitPlacement};
 use render::release::{Observed, advance, reads_outcomes, release};
-use render::{ClusterName, Digest, Fleet, Published, Revision};
+use render::{ClusterName, Digest, Fleet, Published, Revision, UnitKey};
 
 pub use clusters::ClusterState;
 pub use condition::Condition;
@@ -99,6 +100,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
                 state.write_failed = Some(message);
             }
             state.rendering = None;
+            state.decided = None;
             // What was planned is written nowhere. Nobody may have moved a ref: the disk may have been full.
             state.planned = None;
             return vec![Effect::LookAtState];
@@ -113,8 +115,15 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         }
         Event::Connected { cluster, epoch } => return state.connected(cluster, epoch),
         Event::Disconnected { cluster, epoch } => state.disconnected(&cluster, epoch, now),
-        Event::Reported { report } => state.reported(*report),
-        Event::GraceOver => state.grace_over = true,
+        Event::Reported { mut report } => {
+            state.take_room(&mut report, now);
+            state.reported(*report);
+        }
+        Event::GraceOver => {
+            state.grace_over = true;
+            // Who has not said by now what room it has is waited for no longer.
+            state.rooms_moved = true;
+        }
         Event::ObjectsSeen { condition } => {
             // Nothing is decided on it.
             state.objects = condition;
@@ -173,10 +182,12 @@ fn plan_due(state: &mut State) -> Option<Effect> {
     let revision = state.source_to_plan().or_else(|| state.fleet_to_learn())?;
     let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
     let is_planned = state.planned.as_ref() == Some(&(revision.clone(), base.clone()));
-    if state.planning.is_some() || (is_planned && !state.predictions_moved) {
+    let moved = state.predictions_moved || state.room_due();
+    if state.planning.is_some() || (is_planned && !moved) {
         return None;
     }
     state.predictions_moved = false;
+    state.rooms_moved = false;
     state.planning = Some(revision.clone());
     Some(Effect::Plan {
         revision,
@@ -185,6 +196,7 @@ fn plan_due(state: &mut State) -> Option<Effect> {
         accepted: state.accepted.clone(),
         let_go: state.let_go(),
         capabilities: state.capabilities(),
+        reports: state.rooms(),
     })
 }
 
@@ -202,17 +214,28 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
         return next(state, now);
     }
     let revision = planned.fleet.revision.clone();
+    // What a person has not merged yet is a commit's doing, whatever clusters report meanwhile.
+    let by_commit = !state.was_decided(&revision) || !moves_alone(&state.previous().units, &planned.plan.units);
     state.planned = Some((revision.clone(), base.clone()));
     state.plan_failed = None;
+    state.by_room.clone_from(&planned.plan.by_room);
     let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings.clone());
     state.accepted = Some(revision.clone());
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
     state.recovery = recovery::recovery(state);
     let changes = !deltas(&state.previous().units, &planned.plan.units).is_empty()
+        || says_other_numbers(&state.previous().units, &planned.plan.units)
         || forgets(state.previous().record.as_ref(), &planned.departed, &planned.fleet);
-    if state.recovery.is_none() && state.malformed.is_none() && (base.is_none() || changes) {
+    let decides = state.recovery.is_none() && state.malformed.is_none();
+    if decides {
+        state.decided = Some(revision);
+    }
+    if decides && (base.is_none() || changes) {
         state.begin_write();
-        effects.push(Effect::Write(decision(state, planned)));
+        if !by_commit {
+            state.moved_at = Some(now);
+        }
+        effects.push(Effect::Write(decision(state, planned, by_commit)));
         return effects;
     }
     if !changes {
@@ -229,17 +252,41 @@ fn forgets(before: Option<&ReleaseRecord>, departed: &BTreeMap<ClusterName, Depa
     left.any(|name| !departed.contains_key(name))
 }
 
+/// Whether nothing is other than how many replicas are where the unit is already.
+fn moves_alone(before: &BTreeMap<UnitKey, UnitPlacement>, after: &BTreeMap<UnitKey, UnitPlacement>) -> bool {
+    let deltas = deltas(before, after);
+    let mut changes = deltas.iter().flat_map(|delta| &delta.clusters);
+    changes.all(|change| match (&change.from, &change.to) {
+        (Some(from), Some(to)) => from.digest == to.digest && from.variant == to.variant && from.drift == to.drift,
+        _ => false,
+    })
+}
+
+/// Whether other numbers of replicas found no place.
+fn says_other_numbers(before: &BTreeMap<UnitKey, UnitPlacement>, after: &BTreeMap<UnitKey, UnitPlacement>) -> bool {
+    after
+        .iter()
+        .any(|(key, unit)| before.get(key).is_some_and(|before| before.unplaced != unit.unplaced))
+}
+
 /// How a plan is written: to `rendered`, or as a proposal where a person has to merge it.
-fn decision(state: &mut State, planned: Planned) -> Write {
+fn decision(state: &mut State, planned: Planned, by_commit: bool) -> Write {
     state.deciding = true;
+    let unattended = !by_commit && may_go_unattended(&state.previous().units, &planned);
     let revision = planned.fleet.revision.clone();
     let record = ReleaseRecord {
         departed: planned.departed,
         orphaned: planned.orphaned,
+        cause: if by_commit {
+            Cause::SourceCommit
+        } else {
+            Cause::Placement
+        },
         ..record(&revision)
     };
+    let gate = if unattended { Approval::None } else { planned.gate };
     let (units, contents, commits) = (planned.plan.units, planned.plan.contents, planned.commits);
-    match (planned.gate, planned.base) {
+    match (gate, planned.base) {
         (Approval::None, parent) => {
             state.rendering = Some(revision);
             Write::Rendered {
@@ -281,6 +328,30 @@ fn decision(state: &mut State, planned: Planned) -> Write {
     }
 }
 
+/// Whether a decision that no commit caused needs nobody's merge, as the fleet says that was merged.
+fn may_go_unattended(before: &BTreeMap<UnitKey, UnitPlacement>, planned: &Planned) -> bool {
+    match planned.fleet.spec.scheduling.placement_approval {
+        PlacementApproval::Propose => false,
+        PlacementApproval::Automatic => true,
+        PlacementApproval::WithinBounds => deltas(before, &planned.plan.units).iter().all(|delta| {
+            let unit = planned.fleet.units.get(&delta.unit);
+            let names = || delta.clusters.iter().map(|change| &change.cluster);
+            unit.is_some_and(|unit| {
+                names().all(|name| is_bounded(&unit.subscription, planned.fleet.clusters.get(name)))
+            })
+        }),
+    }
+}
+
+/// Whether Git says how many replicas of a unit a cluster may have at most; no placement has more.
+fn is_bounded(subscription: &Subscription, cluster: Option<&Cluster>) -> bool {
+    let Some(cluster) = cluster else { return false };
+    subscription.subscribers.iter().any(|subscriber| {
+        let affinity = subscriber.cluster_affinity.as_ref();
+        subscriber.replicas.max.is_some() && affinity.is_some_and(|affinity| affinity.matches(&cluster.labels))
+    })
+}
+
 fn record(source: &Revision) -> ReleaseRecord {
     ReleaseRecord {
         cause: Cause::SourceCommit,
@@ -293,9 +364,14 @@ fn record(source: &Revision) -> ReleaseRecord {
     }
 }
 
-/// When the engine is to hear [`Event::TimeCame`]: a Suspension ends then. In seconds since 1970.
+/// When the engine is to hear [`Event::TimeCame`]: a Suspension ends then, or what clusters have room for may be looked
+/// at again. In seconds since 1970.
 pub fn next_time(state: &State) -> Option<i64> {
-    state.fleet.as_ref()?.suspensions().next_end(state.now)
+    let ends = state
+        .fleet
+        .as_ref()
+        .and_then(|fleet| fleet.suspensions().next_end(state.now));
+    [ends, state.next_room()].into_iter().flatten().min()
 }
 
 /// The next commit of `released`, when the strategy advances somebody or there is none yet.

@@ -78,6 +78,14 @@ pub struct State {
     pub(super) overlooked: bool,
     pub(super) grace_over: bool,
     pub(super) planning: Option<Revision>,
+    /// What room clusters have may be other than when it was planned last.
+    pub(super) rooms_moved: bool,
+    /// The units of the last plan of which room decided something, so that other room may decide otherwise.
+    pub(super) by_room: BTreeSet<UnitKey>,
+    /// The newest revision that was decided on, whether that changed anything or not.
+    pub(super) decided: Option<Revision>,
+    /// When the newest decision was made that no commit caused, in seconds since 1970.
+    pub(super) moved_at: Option<i64>,
     /// What charts are predicted to bring may be other than when it was planned last.
     pub(super) predictions_moved: bool,
     /// A cluster holds the newest sequence with another list, so that another sequence is due.

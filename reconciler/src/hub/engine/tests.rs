@@ -2,6 +2,7 @@ mod approval;
 mod leaving;
 mod previews;
 mod refs;
+mod rooms;
 mod suspension;
 mod world;
 

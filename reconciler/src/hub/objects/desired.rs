@@ -174,6 +174,10 @@ fn subscription(key: &UnitKey, unit: Option<&Unit>) -> Wanted {
                 spec["schedulingStrategy"] = json!("Dividing");
                 spec["dividingScheduling"] = json!({"type": "Static"});
             }
+            Scheduling::Dividing(Dividing::Dynamic(strategy)) => {
+                spec["schedulingStrategy"] = json!("Dividing");
+                spec["dividingScheduling"] = json!({"type": "Dynamic", "dynamicDividing": {"strategy": strategy}});
+            }
         }
         let all = unit.base.objects.iter();
         let all = all.map(|object| content::feed(&object.api_version, &object.key));

@@ -192,6 +192,8 @@ impl World {
         let held = self.state.envelope(&cluster(name)).map(|envelope| envelope.held());
         let mut report = Report {
             without_hub_since: None,
+            capacity: None,
+            capacity_unknown: String::new(),
             version: Report::VERSION,
             held_read: true,
             cluster: cluster(name),
@@ -259,6 +261,7 @@ pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlace
         revision: revision(digit),
         reasons: vec!["matches subscriber 1".to_owned()],
         inputs: Digest::of_bytes(b""),
+        capacity: None,
     };
     if placed.is_empty() {
         return BTreeMap::new();
@@ -266,6 +269,7 @@ pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlace
     let unit_placement = UnitPlacement {
         depends_on: Default::default(),
         removed_after: Vec::new(),
+        unplaced: Default::default(),
         variants: BTreeMap::from([(default, variant)]),
         clusters: placed.iter().map(|name| (cluster(name), placement.clone())).collect(),
     };
@@ -278,9 +282,12 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
         drift: None,
         key: unit("shop/web"),
         scheduling: Scheduling::Replication,
+        placing: Default::default(),
         subscribers: vec![Subscriber {
             cluster_affinity: Some(LabelSelector::default()),
             weight: None,
+            replicas: Default::default(),
+            sub_group: None,
         }],
         tolerations: Vec::new(),
         feeds: vec![Feed::Path {
@@ -319,6 +326,7 @@ fn registered(name: &str) -> Cluster {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        elastic: None,
         deletion: render::model::DeletionPolicy::Orphan,
         file: format!("clusters/{name}.yaml").into(),
         line: 1,

@@ -238,6 +238,9 @@ impl Observation<'_> {
             .and_then(|rendered| rendered.published.record.as_ref());
         match record.map(|record| record.cause) {
             Some(Cause::SourceCommit) => Condition::yes(kind, "NotRequired", "the fleet asks for no approval"),
+            Some(Cause::Placement) => {
+                Condition::yes(kind, "NotRequired", "the fleet lets the hub place what had no place")
+            }
             Some(Cause::MergedProposal) => Condition::yes(kind, "Merged", "the proposal was merged"),
             None => Condition::unknown(kind, "NotRenderedYet", "nothing was rendered yet"),
         }

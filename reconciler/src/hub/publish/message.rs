@@ -30,5 +30,6 @@ fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::SourceCommit => "sourceCommit",
         Cause::MergedProposal => "mergedProposal",
+        Cause::Placement => "placement",
     }
 }

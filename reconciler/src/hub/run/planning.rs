@@ -29,6 +29,7 @@ impl Hub {
             accepted,
             let_go,
             capabilities,
+            reports,
         } = effect
         else {
             return;
@@ -40,6 +41,7 @@ impl Hub {
             let plan = |previews: Previews| {
                 let (planner, revision, base) = (Arc::clone(&planner), revision.clone(), base.clone());
                 let (previous, accepted, let_go) = (Arc::clone(&previous), accepted.clone(), let_go.clone());
+                let reports = reports.clone();
                 blocking(move || {
                     let known = Known {
                         base,
@@ -47,6 +49,7 @@ impl Hub {
                         accepted: accepted.as_ref(),
                         let_go,
                         previews,
+                        reports,
                         now: seconds(),
                     };
                     planner.plan(&revision, known)

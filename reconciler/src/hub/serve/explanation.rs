@@ -27,11 +27,13 @@ pub(super) fn explanation(
     let nothing = Published::default();
     let published = published.map_or(&nothing, |commit| commit.published.as_ref());
     let fleet = state.fleet.as_ref();
+    let reports = state.rooms();
     let explained = fleet.and_then(|fleet| {
         let looking = Context {
             fleet,
             published,
             findings: &state.findings,
+            reports: &reports,
             now: state.now,
         };
         explain(&looking, unit, only)

@@ -94,6 +94,7 @@ pub(super) fn router(context: Context) -> Router {
         )
         .route(&group, get(async || json_answer(&discovery::group())))
         .route(&version, get(async || json_answer(&discovery::resources())))
+        .route(&format!("{version}/rooms"), get(rooms))
         .route(&format!("{version}/{{resource}}"), get(list))
         .route(&format!("{version}/{{resource}}/{{name}}"), get(one))
         .route(
@@ -273,6 +274,11 @@ async fn explained(
         Ok(made) => answered(made.map(|value| json_answer(&value))),
         Err(_) => Refused::unavailable("the explanation could not be made").into(),
     }
+}
+
+/// What room clusters have, as a plan would be told now: for plans elsewhere.
+async fn rooms(State(context): State<Context>) -> Response {
+    json_answer(&plain(context.store.snapshot().rooms()))
 }
 
 /// What a cluster said of itself: what charts are predicted for.

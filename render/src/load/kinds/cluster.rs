@@ -6,6 +6,7 @@ use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, apply, labels};
+use crate::capacity::Resources;
 use crate::model::{
     Cluster, DeletionPolicy, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, SyncMode, Taint, TaintEffect,
 };
@@ -53,6 +54,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
         kubeconfig_context: spec.kubeconfig_context,
         drift: spec.drift,
         deletion: spec.deletion.unwrap_or(DeletionPolicy::Orphan),
+        elastic: spec.elastic,
         file: place.file.clone(),
         line: place.line,
     };
@@ -84,6 +86,7 @@ struct Spec {
     kubeconfig_context: Option<String>,
     drift: Option<DriftMode>,
     deletion: Option<DeletionPolicy>,
+    elastic: Option<Resources>,
 }
 
 fn read_spec(mut fields: Fields<'_>) -> Spec {
@@ -104,6 +107,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
     let public_keys = public_keys(&mut fields);
     let drift = apply::drift_mode(&mut fields);
     let deletion = apply::deletion_policy(&mut fields);
+    let elastic = elastic(&mut fields);
     let taints = fields.objects("taints").unwrap_or_default();
     let taints = taints.into_iter().filter_map(taint).collect();
     fields.finish();
@@ -115,6 +119,48 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
         kubeconfig_context,
         drift,
         deletion,
+        elastic,
+    }
+}
+
+/// What a cluster that adds nodes by itself may grow to.
+fn elastic(fields: &mut Fields<'_>) -> Option<Resources> {
+    let is_elastic = fields
+        .choice("capacity", &[("nodes", false), ("elastic", true)])
+        .unwrap_or(false);
+    let written = fields.written("maxCapacity").filter(|value| !value.is_null());
+    match (is_elastic, written) {
+        (false, None) => None,
+        (false, Some(_)) => {
+            fields.warning("maxCapacity", "NoEffect", "has no effect without capacity: elastic");
+            None
+        }
+        (true, None) => {
+            let message = "an elastic cluster needs an end to which it grows";
+            fields.error(
+                "maxCapacity",
+                "FieldMissing",
+                message,
+                "for example {cpu: 400, memory: 1600Gi, pods: 3000}",
+            );
+            None
+        }
+        (true, Some(value)) if !value.is_object() => {
+            fields.error("maxCapacity", "FieldType", "must be a map of quantities", "");
+            None
+        }
+        (true, Some(value)) => match Resources::read(Some(value)) {
+            Ok(resources) => Some(resources),
+            Err(name) => {
+                fields.error(
+                    &format!("maxCapacity.{name}"),
+                    "FieldInvalid",
+                    "is no quantity of at least 0",
+                    "as 400, 500m or 16Gi",
+                );
+                None
+            }
+        },
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::apply::duration;
 use super::metadata::Metadata;
-use super::{OwnKind, Reading};
+use super::{OwnKind, Reading, scheduling};
 use crate::model::{Approval, FleetSpec, PlaintextSecrets, RenderMode, RenderSpec};
 use crate::name::Revision;
 
@@ -39,6 +39,7 @@ fn read_spec(mut fields: Fields<'_>) -> FleetSpec {
         apply_set_labels = policies.boolean("applySetLabels");
         policies.finish();
     }
+    let scheduling = fields.object("scheduling").map(scheduling::of_fleet);
     let secrets = [("refuse", PlaintextSecrets::Refuse), ("warn", PlaintextSecrets::Warn)];
     let plaintext_secrets = fields.choice("plaintextSecrets", &secrets);
     let lineage = fields.text("lineage").and_then(|text| match Revision::parse(text) {
@@ -57,6 +58,7 @@ fn read_spec(mut fields: Fields<'_>) -> FleetSpec {
         plaintext_secrets,
         enforce_for_seconds,
         apply_set_labels: apply_set_labels.unwrap_or_default(),
+        scheduling: scheduling.unwrap_or_default(),
         lineage,
     }
 }

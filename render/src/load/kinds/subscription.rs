@@ -7,8 +7,8 @@ use super::super::fields::Fields;
 use super::super::pattern::{Pattern, Selection};
 use super::cluster::EFFECTS;
 use super::metadata::Metadata;
-use super::{OwnKind, Place, Reading, apply, selector};
-use crate::model::{ApplyPolicy, Dividing, DriftMode, Feed, Scheduling, Subscriber, Subscription, Toleration};
+use super::{OwnKind, Place, Reading, apply, scheduling, selector};
+use crate::model::{ApplyPolicy, DriftMode, Feed, Placing, Scheduling, Subscriber, Subscription, Toleration};
 use crate::name::UnitKey;
 
 pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>) -> Reading {
@@ -30,6 +30,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
     let subscription = Subscription {
         key,
         scheduling: spec.scheduling,
+        placing: spec.placing,
         subscribers: spec.subscribers,
         tolerations: spec.tolerations,
         feeds: spec.feeds,
@@ -70,6 +71,7 @@ fn key(top: &Fields<'_>, metadata: &Metadata) -> Option<UnitKey> {
 
 struct Spec {
     scheduling: Scheduling,
+    placing: Placing,
     subscribers: Vec<Subscriber>,
     tolerations: Vec<Toleration>,
     feeds: Vec<Feed>,
@@ -83,6 +85,7 @@ impl Default for Spec {
     fn default() -> Self {
         Self {
             scheduling: Scheduling::Replication,
+            placing: Placing::default(),
             subscribers: Vec::new(),
             tolerations: Vec::new(),
             feeds: Vec::new(),
@@ -95,16 +98,18 @@ impl Default for Spec {
 
 fn read_spec(mut fields: Fields<'_>, key: Option<&UnitKey>) -> Spec {
     let (apply, drift) = apply::read(&mut fields, key);
+    let (scheduling, placing) = scheduling::read(&mut fields);
     let mut spec = Spec {
-        scheduling: scheduling(&mut fields),
+        scheduling,
+        placing,
         apply,
         drift,
         ..Spec::default()
     };
-    refuse_other_schedulers(&mut fields);
     fields.require("subscribers");
     let subscribers = fields.objects("subscribers").unwrap_or_default();
     spec.subscribers = subscribers.into_iter().map(subscriber).collect();
+    scheduling::check(&fields, spec.scheduling, &spec.placing, &spec.subscribers);
     let tolerations = fields.objects("clusterTolerations").unwrap_or_default();
     spec.tolerations = tolerations.into_iter().map(toleration).collect();
     match fields.objects("feeds") {
@@ -129,88 +134,6 @@ fn read_spec(mut fields: Fields<'_>, key: Option<&UnitKey>) -> Spec {
     spec
 }
 
-fn refuse_other_schedulers(fields: &mut Fields<'_>) {
-    if fields
-        .text("schedulerName")
-        .is_some_and(|name| !matches!(name, "" | "default"))
-    {
-        fields.unsupported("schedulerName", "there is one scheduler, named default");
-    }
-    if fields.boolean("schedulingBySubGroup") == Some(true) {
-        fields.unsupported("schedulingBySubGroup", "scheduling by subgroup is not in this version");
-    }
-    if fields
-        .integer("priority", i64::from(i32::MIN)..=i64::from(i32::MAX))
-        .is_some()
-    {
-        fields.warning(
-            "priority",
-            "NoEffect",
-            "has no effect: every unit is scheduled at once, so there is no queue and no preemption",
-        );
-    }
-    let policies = [("PreemptLowerPriority", ()), ("PreemptNever", ())];
-    if fields.choice("preemptionPolicy", &policies).is_some() {
-        fields.warning(
-            "preemptionPolicy",
-            "NoEffect",
-            "has no effect: no unit preempts another",
-        );
-    }
-}
-
-fn scheduling(fields: &mut Fields<'_>) -> Scheduling {
-    let strategies = [("Replication", false), ("Dividing", true)];
-    let divides = fields.choice("schedulingStrategy", &strategies).unwrap_or(false);
-    let Some(mut dividing) = fields.object("dividingScheduling") else {
-        return if divides {
-            Scheduling::Dividing(Dividing::Static)
-        } else {
-            Scheduling::Replication
-        };
-    };
-    let is_dynamic = dividing.choice("type", &[("Static", false), ("Dynamic", true)]);
-    if is_dynamic == Some(true) {
-        dividing.unsupported("type", "dynamic dividing is not in this version");
-    }
-    if let Some(dynamic) = dividing.object("dynamicDividing") {
-        refuse_dynamic(dynamic, is_dynamic == Some(true));
-    }
-    dividing.finish();
-    if !divides {
-        let message = "has no effect with the strategy Replication";
-        fields.warning("dividingScheduling", "NoEffect", message);
-        return Scheduling::Replication;
-    }
-    Scheduling::Dividing(Dividing::Static)
-}
-
-/// Names each field that would be ignored elsewhere; the whole is refused with the type Dynamic already.
-fn refuse_dynamic(mut fields: Fields<'_>, refused: bool) {
-    fields.choice("strategy", &[("Spread", ()), ("Binpack", ())]);
-    for name in [
-        "topologySpreadConstraints",
-        "preferredClusters",
-        "minClusters",
-        "maxClusters",
-    ] {
-        if fields.written(name).is_some_and(|value| !value.is_null()) {
-            fields.unsupported(name, "is not in this version");
-        }
-    }
-    if !refused {
-        let path = fields.path("strategy");
-        fields.judge().say(
-            crate::Severity::Warning,
-            "NoEffect",
-            path,
-            "has no effect with the type Static",
-            "",
-        );
-    }
-    fields.finish();
-}
-
 fn subscriber(mut fields: Fields<'_>) -> Subscriber {
     let cluster_affinity = fields.object("clusterAffinity").map(selector::read);
     if cluster_affinity.is_none() {
@@ -222,14 +145,15 @@ fn subscriber(mut fields: Fields<'_>) -> Subscriber {
             Some(_) => {}
         }
     }
-    if fields.written("subGroupStrategy").is_some_and(|value| !value.is_null()) {
-        fields.unsupported("subGroupStrategy", "scheduling by subgroup is not in this version");
-    }
+    let sub_group = fields.object("subGroupStrategy").map(scheduling::sub_group);
+    let replicas = scheduling::bounds(&mut fields, "replicas");
     let weight = fields.integer("weight", 0..=i64::from(i32::MAX));
     fields.finish();
     Subscriber {
         cluster_affinity,
         weight: weight.and_then(|weight| u32::try_from(weight).ok()),
+        replicas,
+        sub_group,
     }
 }
 

@@ -41,6 +41,7 @@ fn a_subscription_says_how_it_is_applied() {
     assert_eq!(shown(&findings), missing, "all it says is read");
     let expected = ApplyPolicy {
         suspended: Vec::new(),
+        replica_paths: Vec::new(),
         enforce_for_seconds: None,
         apply_set_labels: false,
         depends_on: vec![

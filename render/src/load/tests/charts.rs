@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::describe::Content;
+use crate::schedule::Divided;
 
 const CHART: &str = "apiVersion: fleet.flotilla.dev/v1alpha1
 kind: HelmChart
@@ -65,7 +66,8 @@ fn a_chart_folder_travels_with_its_helm_chart() {
         "values.yaml",
     ];
     assert_eq!(paths, expected, "what .helmignore leaves out stays behind");
-    let description = crate::localize::localize(&unit(&fleet).base, &[], false).expect("nothing is overridden");
+    let description =
+        crate::localize::localize(&unit(&fleet).base, &[], &Divided::none()).expect("nothing is overridden");
     let Content::Chart { object, files } = &description.objects[0].content else {
         unreachable!("it is a chart with files")
     };

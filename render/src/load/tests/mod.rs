@@ -8,6 +8,7 @@ mod files;
 mod kinds;
 mod needs;
 mod properties;
+mod scheduling;
 mod schema;
 mod suspensions;
 

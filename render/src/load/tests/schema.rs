@@ -11,13 +11,20 @@ use crate::schema::{SOURCE_KINDS, SourceKind, paths};
 fn probe(kind: &str) -> &'static str {
     match kind {
         "Fleet" => {
-            "{approval: none, render: {mode: commits}, offline: {enforceFor: 1h}, policies: {applySetLabels: true}}"
+            "{approval: none, render: {mode: commits}, offline: {enforceFor: 1h}, policies: {applySetLabels: true},
+   scheduling: {failover: {after: 5m, budget: {clusters: 1, per: 1h}}}}"
         }
         "ManagedCluster" => "{taints: [{key: a, effect: NoSchedule}], drift: {mode: Report}}",
         "Subscription" => {
-            "subscribers: [{clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}]
+            "subscribers: [{clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]},
+    replicas: {min: 1}, subGroupStrategy: {minClusters: 1}}]
+  clusters: {preferred: [{weight: 1, preference: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}],
+    spread: [{topologyKey: a}]}
+  replicaPaths: [{apiVersion: a/v1, kind: A, replicas: /spec/a}]
   clusterTolerations: [{key: a}]
-  dividingScheduling: {dynamicDividing: {strategy: Spread}}
+  dividingScheduling: {dynamicDividing: {strategy: Spread,
+    preferredClusters: [{weight: 1, preference: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]}}],
+    topologySpreadConstraints: [{topologyKey: a}]}}
   dependsOn: [{name: other}]
   healthChecks: [{apiVersion: a/v1, kind: A, current: 'true'}]
   drift: {mode: Report, ignore: [{kind: A, paths: [/spec/a]}]}

@@ -11,8 +11,9 @@ use crate::describe::{CarriedStep, Content, DescribedObject};
 use crate::finding::Finding;
 use crate::fixture::{base, encrypted, globalization, localization, step};
 use crate::fleet::Base;
-use crate::model::{FieldFormat, OverrideStep, OverrideStepType};
+use crate::model::{Dividing, FieldFormat, OverrideStep, OverrideStepType, Scheduling};
 use crate::name::ObjectKey;
+use crate::schedule::Divided;
 
 const JSON_PATCH: OverrideStepType = OverrideStepType::JsonPatch;
 const MERGE: OverrideStepType = OverrideStepType::MergePatch;
@@ -52,10 +53,19 @@ fn chart(spec: Value) -> Value {
 }
 
 /// Localizes one object with one Localization of these steps.
+fn how(divided: bool) -> Divided {
+    let subscription = crate::fixture::subscription(Scheduling::Dividing(Dividing::Static), Vec::new());
+    if divided {
+        Divided::of(&subscription)
+    } else {
+        Divided::none()
+    }
+}
+
 fn run(object: Value, steps: Vec<OverrideStep>, divided: bool) -> Result<DescribedObject, Box<Finding>> {
     let base = base([object]);
     let meets = Arc::new(localization("local", &base.objects[0].key, steps));
-    match localize(&base, &[&meets], divided) {
+    match localize(&base, &[&meets], &how(divided)) {
         Ok(mut description) => Ok(description.objects.remove(0)),
         Err(mut findings) => Err(Box::new(findings.remove(0))),
     }
@@ -160,7 +170,7 @@ fn one_object_that_does_not_fit_leaves_no_partial_outcome() {
     let steps = || vec![step(JSON_PATCH, r#"[{"op": "remove", "path": "/data/a"}]"#)];
     let overrides = [0, 1].map(|index| Arc::new(localization("local", &base.objects[index].key, steps())));
     let overrides: Vec<_> = overrides.iter().collect();
-    let findings = localize(&base, &overrides, false).expect_err("neither fits");
+    let findings = localize(&base, &overrides, &Divided::none()).expect_err("neither fits");
     assert_eq!(findings.len(), 2, "every object is told");
 }
 
@@ -379,7 +389,7 @@ fn every_changed_field_knows_its_last_writer() {
     let second = localization("second", key, vec![step(MERGE, "data: {b: z}")]);
     let overrides = [Arc::new(first), Arc::new(second)];
     let overrides: Vec<_> = overrides.iter().collect();
-    let description = localize(&base, &overrides, false).expect("the overrides fit");
+    let description = localize(&base, &overrides, &Divided::none()).expect("the overrides fit");
     let written: Vec<_> = description.objects[0]
         .provenance
         .iter()
@@ -405,7 +415,7 @@ fn an_encrypted_object_keeps_its_bytes_and_carries_its_steps() {
         step(field_merge("/data/a", FieldFormat::Json), "{d: 1}"),
     ];
     let meets = Arc::new(localization("local", key, steps));
-    let description = localize(&base, &[&meets], false).expect("the override fits");
+    let description = localize(&base, &[&meets], &Divided::none()).expect("the override fits");
     let carried = |step_type: &str, value, field: Option<(&str, &str)>| CarriedStep {
         step_type: step_type.to_owned(),
         value,
@@ -434,7 +444,7 @@ fn an_encrypted_object_keeps_its_bytes_and_carries_its_steps() {
         step(JSON_PATCH, "[{op: remove, path: /metadata}]"),
     ] {
         let meets = Arc::new(localization("local", key, vec![bad]));
-        let findings = localize(&base, &[&meets], false).expect_err("the identity would change");
+        let findings = localize(&base, &[&meets], &Divided::none()).expect_err("the identity would change");
         assert_eq!(findings[0].reason, "OverrideIdentity");
     }
 }
@@ -453,12 +463,12 @@ fn carried_steps_change_what_was_decrypted_as_they_would_have_changed_it_before(
     let open = base([plain.clone()]);
     let key = open.objects[0].key.clone();
     let meets = Arc::new(localization("local", &key, steps()));
-    let outright = localize(&open, &[&meets], false).expect("the override fits");
+    let outright = localize(&open, &[&meets], &Divided::none()).expect("the override fits");
     let Content::Plain { object: expected } = &outright.objects[0].content else {
         unreachable!("the object is plain")
     };
     let sealed = Base::new(vec![Arc::new(encrypted(plain, "original text"))]);
-    let sealed = localize(&sealed, &[&meets], false).expect("the override fits");
+    let sealed = localize(&sealed, &[&meets], &Divided::none()).expect("the override fits");
     let Content::Encrypted { overrides, .. } = &sealed.objects[0].content else {
         unreachable!("the object is encrypted")
     };
@@ -481,7 +491,7 @@ fn carried_steps_change_what_was_decrypted_as_they_would_have_changed_it_before(
 #[test]
 fn an_object_without_overrides_is_shared_and_not_copied() {
     let base = base([config(json!({"a": "b"}))]);
-    let description = localize(&base, &[], false).expect("there is nothing to fit");
+    let description = localize(&base, &[], &Divided::none()).expect("there is nothing to fit");
     let Content::Plain { object } = &description.objects[0].content else {
         unreachable!("the object is plain")
     };
@@ -519,7 +529,7 @@ fn a_changed_override_leaves_no_trace_of_the_old_one_and_a_deleted_one_none_at_a
     let described = |steps: &[OverrideStep]| {
         let meets = Arc::new(localization("local", &base.objects[0].key, steps.to_vec()));
         let overrides: Vec<_> = steps.iter().map(|_| &meets).collect();
-        localize(&base, &overrides, false).expect("the override fits")
+        localize(&base, &overrides, &Divided::none()).expect("the override fits")
     };
     let first = described(&[step(
         JSON_PATCH,

@@ -38,6 +38,8 @@ fn heard(world: &mut World, name: &str, has_anything: bool) {
     let units = has_anything.then(|| (unit("shop/web"), nothing));
     let report = Report {
         without_hub_since: None,
+        capacity: None,
+        capacity_unknown: String::new(),
         version: Report::VERSION,
         held_read: true,
         cluster: cluster(name),

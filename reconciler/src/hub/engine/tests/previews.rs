@@ -40,6 +40,8 @@ fn said(name: &str, version: &str) -> Event {
         kubernetes_version: Some(version.to_owned()),
         api_versions: vec!["v1/Service".to_owned()],
         without_hub_since: None,
+        capacity: None,
+        capacity_unknown: String::new(),
         trouble: String::new(),
         corrections: crate::wire::Corrections::default(),
     };

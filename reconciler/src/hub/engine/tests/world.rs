@@ -1,6 +1,6 @@
 //! A hub for tests whose effects are done at once, in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use render::guard::Holdings;
 use render::model::{Approval, Cluster, FleetSpec, SyncMode};
@@ -31,6 +31,7 @@ pub(super) fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
             sync_mode: SyncMode::Dual,
             public_keys: Vec::new(),
             kubeconfig_context: None,
+            elastic: None,
             deletion: render::model::DeletionPolicy::Orphan,
             file: "clusters.yaml".into(),
             line: 1,
@@ -70,10 +71,12 @@ pub(super) fn units(digit: char, content: &str, clusters: &[&str]) -> BTreeMap<U
         revision: revision(digit),
         reasons: Vec::new(),
         inputs: Digest::of_bytes(b""),
+        capacity: None,
     };
     let unit = UnitPlacement {
         depends_on: Default::default(),
         removed_after: Vec::new(),
+        unplaced: Default::default(),
         variants: BTreeMap::from([(default, variant)]),
         clusters: clusters.iter().map(|name| (cluster(name), placement.clone())).collect(),
     };
@@ -97,6 +100,12 @@ pub(super) struct World {
     /// Nothing can be written.
     pub(super) full: bool,
     pub(super) plans: usize,
+    /// Seconds since 1970.
+    pub(super) now: i64,
+    /// The units of every plan of which room decides something.
+    pub(super) by_room: BTreeSet<UnitKey>,
+    /// What the newest plan was told of rooms.
+    pub(super) reports: render::schedule::Reports,
     pub(super) commits: u32,
     /// What a plan says of units that left and stay.
     pub(super) orphaned: render::published::Orphaned,
@@ -119,6 +128,9 @@ impl World {
             gate: Approval::None,
             full: false,
             plans: 0,
+            now: 0,
+            by_room: BTreeSet::new(),
+            reports: render::schedule::Reports::default(),
             commits: 0,
             orphaned: BTreeMap::new(),
             objects: BTreeMap::new(),
@@ -177,11 +189,11 @@ impl World {
     }
 
     pub(super) fn hear(&mut self, event: Event) {
-        let mut effects = std::collections::VecDeque::from(step(&mut self.state, event, 0));
+        let mut effects = std::collections::VecDeque::from(step(&mut self.state, event, self.now));
         for _ in 0..1_000 {
             let Some(effect) = effects.pop_front() else { return };
             if let Some(event) = self.perform(effect) {
-                effects.extend(step(&mut self.state, event, 0));
+                effects.extend(step(&mut self.state, event, self.now));
             }
         }
         panic!("the engine never comes to rest");
@@ -190,11 +202,18 @@ impl World {
     pub(super) fn perform(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::LookAtSource | Effect::LookAtState | Effect::Register => None,
-            Effect::Plan { revision, base, .. } => {
+            Effect::Plan {
+                revision,
+                base,
+                reports,
+                ..
+            } => {
                 self.plans += 1;
+                self.reports = reports;
                 let (fleet, units) = self.source[&revision].clone();
                 let plan = Plan {
                     units,
+                    by_room: self.by_room.clone(),
                     ..Plan::default()
                 };
                 Some(Event::Planned(Box::new(Planned {
@@ -324,6 +343,8 @@ impl World {
         });
         let report = Report {
             without_hub_since: None,
+            capacity: None,
+            capacity_unknown: String::new(),
             version: Report::VERSION,
             held_read: true,
             cluster: cluster(name),

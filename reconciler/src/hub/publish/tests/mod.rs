@@ -141,6 +141,7 @@ fn add_variant(placement: &mut UnitPlacement, name: VariantName, digest: Digest)
             revision: source_revision(),
             reasons: vec!["its labels match".to_owned()],
             inputs: Digest::of_bytes(b"inputs"),
+            capacity: None,
         };
         placement.clusters.insert(cluster, entry);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use render::model::{Dividing, Feed, Scheduling, Subscriber, Subscription};
+use render::model::{Choice, Dividing, Feed, Scheduling, SchedulingPolicy, Subscriber, Subscription};
 use render::{Revision, Unit, UnitKey};
 use serde_json::{Map, Value, json};
 
@@ -91,7 +91,30 @@ fn spec(declared: &Subscription) -> Value {
         Scheduling::Dividing(Dividing::Static) => {
             json!({ "schedulingStrategy": "Dividing", "dividingScheduling": { "type": "Static" } })
         }
+        Scheduling::Dividing(Dividing::Dynamic(strategy)) => json!({
+            "schedulingStrategy": "Dividing",
+            "dividingScheduling": { "type": "Dynamic", "dynamicDividing": { "strategy": strategy } },
+        }),
     };
+    let placing = &declared.placing;
+    if placing.policy == SchedulingPolicy::Clusternet {
+        spec["schedulingPolicy"] = plain(placing.policy);
+    }
+    if placing.clusters != Choice::default() {
+        spec["clusters"] = plain(&placing.clusters);
+    }
+    if placing.by_sub_group {
+        spec["schedulingBySubGroup"] = json!(true);
+    }
+    if placing.priority != 0 {
+        spec["priority"] = json!(placing.priority);
+    }
+    if placing.preempts {
+        spec["preemptionPolicy"] = json!("PreemptLowerPriority");
+    }
+    if !placing.replica_paths.is_empty() {
+        spec["replicaPaths"] = plain(&placing.replica_paths);
+    }
     spec["subscribers"] = declared.subscribers.iter().map(subscriber).collect();
     spec["feeds"] = declared.feeds.iter().map(feed).collect();
     if let Some(mode) = declared.drift {
@@ -107,6 +130,12 @@ fn subscriber(declared: &Subscriber) -> Value {
     let mut subscriber = json!({ "clusterAffinity": declared.cluster_affinity });
     if let Some(weight) = declared.weight {
         subscriber["weight"] = json!(weight);
+    }
+    if !declared.replicas.is_default() {
+        subscriber["replicas"] = plain(declared.replicas);
+    }
+    if let Some(group) = &declared.sub_group {
+        subscriber["subGroupStrategy"] = plain(group);
     }
     subscriber
 }

@@ -1,3 +1,8 @@
+//! Which clusters get a unit, and how many replicas. In: fleets, reports and placements made here. Out: nothing. What a
+//! share of one object is has its tests beside it.
+
+mod room;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,12 +47,14 @@ fn placed(clusters: &[(&str, u64)]) -> UnitPlacement {
             revision: revision(),
             reasons: Vec::new(),
             inputs: Digest::of_bytes(b""),
+            capacity: None,
         };
         (cluster_name(name), placement)
     };
     UnitPlacement {
         depends_on: Default::default(),
         removed_after: Vec::new(),
+        unplaced: Default::default(),
         variants: BTreeMap::new(),
         clusters: clusters.iter().map(entry).collect(),
     }
@@ -59,7 +66,7 @@ fn run(fleet: &Fleet, previous: Option<UnitPlacement>) -> Outcome {
     let key = fleet.units.keys().next().expect("the fleet has a unit").clone();
     let previous = previous.into_iter().map(|unit| (key.clone(), unit)).collect();
     let (mut placements, findings) = schedule(fleet, &Reports::default(), &previous, 0);
-    (placements.remove(&key).unwrap_or_default(), findings)
+    (placements.remove(&key).unwrap_or_default().assignments, findings)
 }
 
 fn names(outcome: &Outcome) -> Vec<&str> {
@@ -155,6 +162,8 @@ fn replication_gives_every_match_the_whole_and_says_why() {
         Subscriber {
             cluster_affinity: None,
             weight: None,
+            replicas: Default::default(),
+            sub_group: None,
         },
     ];
     let clusters = [two_areas().as_slice(), &[cluster("c", &[])]].concat();

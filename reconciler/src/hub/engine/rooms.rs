@@ -1,0 +1,121 @@
+//! What clusters said of the room they have, and when that is a reason to plan.
+//!
+//! A report decides nothing by itself: it is looked at where replicas found no place before, or where a commit places
+//! some. What is placed stays, whatever is reported.
+
+use std::sync::Arc;
+
+use render::capacity::Capacity;
+use render::schedule::{self, Reports};
+use render::time::rfc3339;
+use render::{ClusterName, Revision};
+
+use super::clusters::ClusterState;
+use super::state::State;
+use crate::limits::MOVES_PAUSE_SECONDS;
+use crate::wire::Report;
+
+/// What a cluster said of its room.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Room {
+    /// The newest that can be believed, and when it came.
+    said: Option<(Arc<Capacity>, i64)>,
+    /// Why it is not known by now; empty where it is.
+    unknown: String,
+}
+
+impl Room {
+    /// Takes in what a report says of it. Whether anything is other than before.
+    fn take(&mut self, report: &mut Report, now: i64) -> bool {
+        match report.capacity.take() {
+            Some(capacity) => {
+                let (before, unknown) = (self.said.take(), std::mem::take(&mut self.unknown));
+                match capacity.check() {
+                    Ok(()) => {
+                        let same = unknown.is_empty() && before.is_some_and(|(before, _)| before == capacity);
+                        self.said = Some((capacity, now));
+                        !same
+                    }
+                    Err(error) => {
+                        self.said = before;
+                        self.unknown = format!("what it says of its room cannot be: {error}");
+                        self.unknown != unknown
+                    }
+                }
+            }
+            None if report.capacity_unknown.is_empty() => false,
+            None => {
+                let changed = self.unknown != report.capacity_unknown;
+                self.unknown.clone_from(&report.capacity_unknown);
+                changed
+            }
+        }
+    }
+}
+
+impl State {
+    /// Takes in what a cluster's report says of its room, and leaves the rest.
+    pub(super) fn take_room(&mut self, report: &mut Report, now: i64) {
+        if let Some(known) = self.clusters.get_mut(&report.cluster) {
+            self.rooms_moved |= known.room.take(report, now);
+        }
+    }
+
+    /// What a plan may rely on.
+    pub(in crate::hub) fn rooms(&self) -> Reports {
+        let said = |(name, known): (&ClusterName, &ClusterState)| {
+            let (capacity, at) = known.room.said.clone()?;
+            let doubt = match (known.epoch, known.away_since) {
+                _ if !known.room.unknown.is_empty() => Some(known.room.unknown.clone()),
+                (Some(_), _) => None,
+                (None, Some(since)) => Some(format!("it is not heard of since {}", rfc3339(since))),
+                (None, None) => Some("it is not heard of".to_owned()),
+            };
+            Some((name.clone(), schedule::Report { capacity, at, doubt }))
+        };
+        // What `rendered` says was told as it is only where `released` was made from it.
+        let released = self
+            .released
+            .as_ref()
+            .and_then(|released| released.published.record.as_ref());
+        let rendered = self.rendered.as_ref().map(|rendered| &rendered.commit);
+        let told = released.filter(|record| record.rendered.as_ref() == rendered);
+        Reports {
+            clusters: self.clusters.iter().filter_map(said).collect(),
+            sequence: told.and_then(|record| record.sequence),
+            waiting: !self.grace_over && self.lacks_a_room(),
+        }
+    }
+
+    /// Whether a revision was decided on before, so that a decision on it now has another cause.
+    pub(super) fn was_decided(&self, revision: &Revision) -> bool {
+        let published = self
+            .rendered
+            .as_ref()
+            .and_then(|rendered| rendered.published.record.as_ref());
+        self.decided.as_ref() == Some(revision) || published.is_some_and(|record| record.source == *revision)
+    }
+
+    /// Whether a registered cluster has not said yet what room it has.
+    fn lacks_a_room(&self) -> bool {
+        let has = |name: &ClusterName| self.clusters.get(name).is_some_and(|known| known.room.said.is_some());
+        let fleet = self.fleet.as_ref();
+        fleet.is_none_or(|fleet| !fleet.clusters.keys().all(has))
+    }
+
+    /// Whether what was reported since the last plan may place what it left.
+    pub(super) fn room_due(&self) -> bool {
+        self.rooms_moved && !self.by_room.is_empty() && self.next_move().is_none_or(|at| self.now >= at)
+    }
+
+    /// When the next decision that no commit causes may be made; `None` where at once.
+    pub(super) fn next_move(&self) -> Option<i64> {
+        self.moved_at.map(|at| at + MOVES_PAUSE_SECONDS)
+    }
+
+    /// When room is to be looked at, where it waits for its time.
+    pub(super) fn next_room(&self) -> Option<i64> {
+        let waits = self.rooms_moved && !self.by_room.is_empty();
+        self.next_move().filter(|at| waits && *at > self.now)
+    }
+}

@@ -1,0 +1,384 @@
+//! A unit's replicas over the clusters that were taken.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::capacity::PodRequirements;
+use crate::finding::Finding;
+use crate::model::{Bounds, Cluster, Dividing, Scheduling, SchedulingPolicy, Strategy, Subscription, Unsatisfiable};
+use crate::name::{ClusterName, ObjectKey};
+use crate::published::{Evidence, UnitPlacement, Unplaced};
+use crate::schedule::candidates::{Chosen, Search};
+use crate::schedule::ledger::{Asking, Ledger, Workloads};
+use crate::schedule::share::{Room, Rule, Seat, Seats, Shares, Skew, share};
+use crate::schedule::unit::{Context, Inventory, Scheduled};
+use crate::schedule::{Assignment, clusternet, inputs, trouble};
+
+/// Assigns replicas, where they are divided, and everything where they are not.
+pub(super) fn assign(
+    context: &Context<'_>,
+    ledger: &mut Ledger,
+    inventory: &dyn Inventory,
+    subscription: &Subscription,
+    desired: &BTreeMap<ObjectKey, u64>,
+    search: Search<'_>,
+) -> Result<Scheduled, Box<Finding>> {
+    let weights = weights(subscription, &search.chosen);
+    let total: u128 = weights.values().map(|weight| u128::from(*weight)).sum();
+    let is_compatible = subscription.placing.policy == SchedulingPolicy::Clusternet;
+    if subscription.scheduling == Scheduling::Dividing(Dividing::Static) && total == 0 && !is_compatible {
+        return Err(Box::new(trouble::no_weight(subscription)));
+    }
+    let of_unit = inputs::of_unit(subscription, desired, &weights);
+    let mut division = Division {
+        context,
+        ledger,
+        subscription,
+        chosen: search
+            .chosen
+            .iter()
+            .map(|(name, chosen)| ((*name).clone(), chosen))
+            .collect(),
+        workloads: search
+            .chosen
+            .iter()
+            .filter(|_| subscription.scheduling.is_by_room())
+            .map(|(name, chosen)| ((*name).clone(), inventory.workloads(chosen.cluster)))
+            .collect(),
+        weights,
+        total,
+        scheduled: Scheduled {
+            left_out: search.left_out.clone(),
+            ..Scheduled::default()
+        },
+    };
+    for (name, chosen) in &search.chosen {
+        let of_cluster = inputs::of_cluster_in(context, chosen.cluster);
+        let assignment = Assignment {
+            replicas: BTreeMap::new(),
+            reasons: chosen.reasons.clone(),
+            inputs: inputs::of_both(&of_unit, &of_cluster),
+            capacity: None,
+        };
+        division.scheduled.assignments.insert((*name).clone(), assignment);
+    }
+    match subscription.scheduling {
+        Scheduling::Replication => {}
+        Scheduling::Dividing(Dividing::Static) => {
+            for (object, wanted) in desired {
+                division.by_weights(object, *wanted)?;
+            }
+        }
+        Scheduling::Dividing(Dividing::Dynamic(strategy)) => {
+            for (object, wanted) in desired {
+                division.by_room(object, *wanted, strategy)?;
+            }
+        }
+    }
+    Ok(division.scheduled)
+}
+
+/// Whether replicas are to be added by the room that clusters have.
+pub(super) fn asks_for_room(
+    subscription: &Subscription,
+    desired: &BTreeMap<ObjectKey, u64>,
+    previous: Option<&UnitPlacement>,
+) -> bool {
+    let had = |object: &ObjectKey| -> u64 {
+        let placements = previous.into_iter().flat_map(|unit| unit.clusters.values());
+        placements.filter_map(|placement| placement.replicas.get(object)).sum()
+    };
+    subscription.scheduling.is_by_room() && desired.iter().any(|(object, wanted)| had(object) < *wanted)
+}
+
+struct Division<'a, 'b> {
+    context: &'a Context<'a>,
+    ledger: &'a mut Ledger,
+    subscription: &'a Subscription,
+    chosen: BTreeMap<ClusterName, &'a Chosen<'b>>,
+    workloads: BTreeMap<ClusterName, Arc<Workloads>>,
+    weights: BTreeMap<ClusterName, u64>,
+    total: u128,
+    scheduled: Scheduled,
+}
+
+impl Division<'_, '_> {
+    fn by_weights(&mut self, object: &ObjectKey, wanted: u64) -> Result<(), Box<Finding>> {
+        let mut seats = Seats::new();
+        for (name, chosen) in &self.chosen {
+            seats.insert(name.clone(), self.seat(name, chosen, object, Room::Unbounded)?);
+        }
+        let shares = if self.is_compatible() {
+            let Some(shares) = compatible(wanted, Rule::Weights, &seats) else {
+                // With weights of 0 alone it divides nothing, and each cluster runs the whole.
+                return Ok(());
+            };
+            shares
+        } else {
+            share(&self.subscription.key, wanted, Rule::Weights, None, &seats)
+        };
+        for (name, assignment) in &mut self.scheduled.assignments {
+            let share = shares.replicas.get(name).copied().unwrap_or_default();
+            let weight = self.weights.get(name).copied().unwrap_or_default();
+            assignment.replicas.insert(object.clone(), share);
+            assignment.reasons.push(format!(
+                "replicas of {} {}: {share} of {wanted}, weight {weight} of {}{}",
+                object.kind,
+                object.name,
+                self.total,
+                bounds_text(seats.get(name))
+            ));
+        }
+        self.leave_unplaced(object, wanted, shares.unplaced, "every cluster has as many as it may");
+        Ok(())
+    }
+
+    fn by_room(&mut self, object: &ObjectKey, wanted: u64, strategy: Strategy) -> Result<(), Box<Finding>> {
+        let mut seats = Seats::new();
+        let mut said: BTreeMap<ClusterName, String> = BTreeMap::new();
+        let names: Vec<ClusterName> = self.chosen.keys().cloned().collect();
+        let had_all: u64 = names.iter().map(|name| self.had(name, object)).sum();
+        for name in &names {
+            let chosen = self.chosen[name];
+            // With the number that is placed nothing moves, so that nobody needs to count.
+            let (room, text) = if had_all == wanted {
+                (Room::Unbounded, String::new())
+            } else {
+                self.room(chosen.cluster, object, wanted)
+            };
+            said.insert(name.clone(), text);
+            seats.insert(name.clone(), self.seat(name, chosen, object, room)?);
+        }
+        let rule = match strategy {
+            Strategy::Spread => Rule::Spread,
+            Strategy::Binpack => Rule::Binpack,
+        };
+        if rule == Rule::Binpack {
+            fullest_first(&mut seats);
+        }
+        let compatible = self.is_compatible().then(|| compatible(wanted, rule, &seats)).flatten();
+        let ours = || share(&self.subscription.key, wanted, rule, self.skew(), &seats);
+        let shares = compatible.unwrap_or_else(ours);
+        self.scheduled.by_room |= shares.by_room;
+        for name in names {
+            let share = shares.replicas.get(&name).copied().unwrap_or_default();
+            let seat = &seats[&name];
+            let more = share.saturating_sub(seat.had);
+            let cluster = self.chosen[&name].cluster;
+            let requirements = self.requirements(&name, object);
+            let asking = Asking {
+                unit: &self.subscription.key,
+                object,
+                requirements: &requirements,
+            };
+            self.ledger.promise(&self.context.books(), cluster, asking, more);
+            let Some(assignment) = self.scheduled.assignments.get_mut(&name) else {
+                continue;
+            };
+            assignment.replicas.insert(object.clone(), share);
+            let mut reason = format!("replicas of {} {}: {share} of {wanted}", object.kind, object.name);
+            if seat.had > 0 {
+                reason.push_str(&format!(", had {}", seat.had));
+            }
+            if let Some(text) = said.get(&name).filter(|text| !text.is_empty()) {
+                reason.push_str(&format!(", {text}"));
+            }
+            reason.push_str(&bounds_text(Some(seat)));
+            assignment.reasons.push(reason);
+            if let (Room::Replicas(room), Ok(report)) = (seat.room, self.context.reports.of(&name)) {
+                let evidence = assignment.capacity.get_or_insert_with(|| Evidence {
+                    at: report.at,
+                    sequence: report.capacity.sequence,
+                    room: BTreeMap::new(),
+                });
+                evidence.room.insert(object.clone(), room);
+            }
+        }
+        let why = said.into_iter().filter(|(_, text)| !text.is_empty());
+        let why: Vec<String> = why.map(|(name, text)| format!("{name} {text}")).collect();
+        self.leave_unplaced(object, wanted, shares.unplaced, &why.join("; "));
+        Ok(())
+    }
+
+    fn had(&self, cluster: &ClusterName, object: &ObjectKey) -> u64 {
+        let previous = self.context.previous.get(&self.subscription.key);
+        let placement = previous.and_then(|unit| unit.clusters.get(cluster));
+        placement
+            .and_then(|placement| placement.replicas.get(object))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn requirements(&self, cluster: &ClusterName, object: &ObjectKey) -> PodRequirements {
+        let workload = self.workloads.get(cluster).and_then(|workloads| workloads.get(object));
+        workload
+            .map(|workload| workload.requirements.clone())
+            .unwrap_or_default()
+    }
+
+    /// How much room a cluster has, and that in words.
+    fn room(&mut self, cluster: &Cluster, object: &ObjectKey, wanted: u64) -> (Room, String) {
+        let requirements = self.requirements(&cluster.name, object);
+        let asking = Asking {
+            unit: &self.subscription.key,
+            object,
+            requirements: &requirements,
+        };
+        match self.ledger.room(&self.context.books(), cluster, asking, wanted) {
+            Err(why) => (Room::Frozen, format!("no more: {why}")),
+            Ok(fit) => {
+                let refused = fit
+                    .refused
+                    .iter()
+                    .map(|(reason, nodes)| format!("{nodes} of its nodes: {reason}"));
+                let refused: Vec<_> = refused.collect();
+                let mut text = format!("has room for {}", fit.replicas);
+                if fit.replicas < wanted && !refused.is_empty() {
+                    text.push_str(&format!(" ({})", refused.join(", ")));
+                }
+                if requirements.asks_more {
+                    text.push_str(" at most");
+                }
+                (Room::Replicas(fit.replicas), text)
+            }
+        }
+    }
+
+    fn seat(
+        &self,
+        name: &ClusterName,
+        chosen: &Chosen<'_>,
+        object: &ObjectKey,
+        room: Room,
+    ) -> Result<Seat, Box<Finding>> {
+        let bounds = bounds(self.subscription, chosen)
+            .map_err(|(least, most)| Box::new(trouble::contradictory(self.subscription, name, least, most)))?;
+        let constraint = self.subscription.placing.clusters.spread.first();
+        let group = constraint.and_then(|constraint| chosen.cluster.labels.get(&constraint.topology_key));
+        Ok(Seat {
+            had: self.had(name, object),
+            weight: self.weights.get(name).copied().unwrap_or_default(),
+            least: bounds.min.unwrap_or_default(),
+            most: bounds.max.unwrap_or(u64::MAX),
+            room,
+            rank: chosen.rank,
+            group: group.cloned().unwrap_or_default(),
+        })
+    }
+
+    /// Whether Clusternet's arithmetic is asked for.
+    fn is_compatible(&self) -> bool {
+        self.subscription.placing.policy == SchedulingPolicy::Clusternet
+    }
+
+    fn skew(&self) -> Option<Skew> {
+        let constraint = self.subscription.placing.clusters.spread.first()?;
+        constraint.max_skew.map(|max| Skew {
+            max,
+            hard: constraint.when_unsatisfiable == Unsatisfiable::DoNotSchedule,
+        })
+    }
+
+    fn leave_unplaced(&mut self, object: &ObjectKey, wanted: u64, unplaced: u64, why: &str) {
+        if unplaced == 0 {
+            return;
+        }
+        self.scheduled
+            .findings
+            .push(trouble::unplaced(self.subscription, object, (unplaced, wanted), why));
+        let entry = Unplaced {
+            replicas: unplaced,
+            of: wanted,
+        };
+        self.scheduled.unplaced.insert(object.clone(), entry);
+    }
+}
+
+/// The shares by Clusternet's arithmetic. `None` where it divides nothing, and has no rule for it.
+fn compatible(wanted: u64, rule: Rule, seats: &Seats) -> Option<Shares> {
+    let list = |of: &dyn Fn(&Seat) -> u64| seats.values().map(of).collect::<Vec<u64>>();
+    let had = list(&|seat| seat.had);
+    let shares = match rule {
+        Rule::Weights => clusternet::by_weights(wanted, &list(&|seat| seat.weight))?,
+        Rule::Spread => {
+            let room = list(&|seat| match seat.room {
+                Room::Replicas(room) => room.saturating_sub(seat.had),
+                Room::Frozen | Room::Unbounded => 0,
+            });
+            clusternet::by_room(wanted, &had, &room)
+        }
+        // Upstream takes the word and places nothing by it.
+        Rule::Binpack => return None,
+    };
+    let sum: u64 = shares.iter().sum();
+    Some(Shares {
+        replicas: seats.keys().cloned().zip(shares).collect(),
+        unplaced: wanted.saturating_sub(sum),
+        by_room: rule == Rule::Spread && had.iter().sum::<u64>() < wanted,
+    })
+}
+
+/// For packing: what has replicas comes first, then what has the least room, so that the fewest clusters are begun.
+fn fullest_first(seats: &mut Seats) {
+    let mut order: Vec<_> = seats
+        .iter()
+        .map(|(name, seat)| {
+            let room = match seat.room {
+                Room::Replicas(room) => room,
+                Room::Frozen => 0,
+                Room::Unbounded => u64::MAX,
+            };
+            (seat.rank, seat.had == 0, std::cmp::Reverse(room), name.clone())
+        })
+        .collect();
+    order.sort();
+    for (place, (_, _, _, name)) in order.into_iter().enumerate() {
+        if let Some(seat) = seats.get_mut(&name) {
+            seat.rank = place;
+        }
+    }
+}
+
+/// The strictest bounds of the subscribers that match a cluster. `Err` where none can be kept.
+fn bounds(subscription: &Subscription, chosen: &Chosen<'_>) -> Result<Bounds, (u64, u64)> {
+    let matching = chosen
+        .subscribers
+        .iter()
+        .map(|index| subscription.subscribers[*index].replicas);
+    let min = matching.clone().filter_map(|bounds| bounds.min).max();
+    let max = matching.filter_map(|bounds| bounds.max).min();
+    match (min, max) {
+        (Some(least), Some(most)) if least > most => Err((least, most)),
+        _ => Ok(Bounds { min, max }),
+    }
+}
+
+fn bounds_text(seat: Option<&Seat>) -> String {
+    let Some(seat) = seat else { return String::new() };
+    let least = (seat.least > 0).then(|| format!(", at least {}", seat.least));
+    let most = (seat.most < u64::MAX).then(|| format!(", at most {}", seat.most));
+    [least, most].into_iter().flatten().collect()
+}
+
+/// Each chosen cluster's weight: the sum over the subscribers that match it, 1 for each cluster where no
+/// subscriber has a weight. Empty without dividing by weights.
+fn weights(subscription: &Subscription, chosen: &BTreeMap<&ClusterName, Chosen<'_>>) -> BTreeMap<ClusterName, u64> {
+    if subscription.scheduling != Scheduling::Dividing(Dividing::Static) {
+        return BTreeMap::new();
+    }
+    let unweighted = subscription
+        .subscribers
+        .iter()
+        .all(|subscriber| subscriber.weight.is_none());
+    let weight_of = |chosen: &Chosen<'_>| {
+        if unweighted {
+            return 1;
+        }
+        let weight = |index: &usize| u64::from(subscription.subscribers[*index].weight.unwrap_or_default());
+        chosen.subscribers.iter().map(weight).sum()
+    };
+    chosen
+        .iter()
+        .map(|(name, chosen)| ((*name).clone(), weight_of(chosen)))
+        .collect()
+}

@@ -1,0 +1,185 @@
+//! The room that is left in each cluster, after what was promised there since it reported.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::capacity::{Capacity, Fit, Nodes, PodRequirements, Resources, Workload, fit};
+use crate::fleet::Fleet;
+use crate::model::Cluster;
+use crate::name::{ClusterName, ObjectKey, UnitKey};
+use crate::published::{Placement, UnitPlacement};
+use crate::schedule::Reports;
+use crate::schedule::desired::workloads_of;
+
+/// Each object of a unit that has replicas.
+pub type Workloads = BTreeMap<ObjectKey, Workload>;
+
+/// The room in each cluster while units are placed one after the other.
+///
+/// What a cluster reports includes the replicas of the sequence that it names. Whatever placements say beyond that is
+/// deducted here: decisions that it has not heard of yet, and those of this very plan.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    accounts: BTreeMap<ClusterName, Account>,
+    /// What this plan gives without asking for room.
+    planned: Vec<(UnitKey, UnitPlacement)>,
+}
+
+#[derive(Clone, Debug)]
+struct Account {
+    report: Arc<Capacity>,
+    nodes: Nodes,
+    /// Replicas beyond the report that found a place on `nodes`, of decisions before this plan.
+    newer: BTreeMap<(UnitKey, ObjectKey), u64>,
+    /// How many of the ledger's `planned` are in it.
+    noted: usize,
+}
+
+/// Whose replicas are asked about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking<'a> {
+    pub(super) unit: &'a UnitKey,
+    pub(super) object: &'a ObjectKey,
+    pub(super) requirements: &'a PodRequirements,
+}
+
+/// What a ledger is opened with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Books<'a> {
+    /// What clusters said.
+    pub(super) reports: &'a Reports,
+    /// What was placed before.
+    pub(super) previous: &'a BTreeMap<UnitKey, UnitPlacement>,
+    /// What objects ask for, before overrides.
+    pub(super) fleet: &'a Fleet,
+}
+
+impl Ledger {
+    /// How many replicas have room in a cluster, those that it has included, and what was counted.
+    pub(super) fn room(
+        &mut self,
+        books: &Books<'_>,
+        cluster: &Cluster,
+        asking: Asking<'_>,
+        most: u64,
+    ) -> Result<Fit, String> {
+        let account = self.account(books, cluster)?;
+        let place = account.report.workload(asking.unit, asking.object);
+        // Its own pods make room for themselves: those that are there, and those that are on their way.
+        let mut answer = match place {
+            Some(place) => {
+                let requests = &account.report.workloads[place].requests;
+                fit(
+                    &account.nodes.without(place, requests),
+                    asking.requirements,
+                    Some(place),
+                    most,
+                )
+            }
+            None => fit(&account.nodes, asking.requirements, None, most),
+        };
+        let newer = account.newer.get(&(asking.unit.clone(), asking.object.clone()));
+        answer.replicas = answer.replicas.saturating_add(newer.copied().unwrap_or_default());
+        if let Some(max) = &cluster.elastic {
+            answer.replicas = answer
+                .replicas
+                .saturating_add(to_grow(account, max, asking.requirements))
+                .min(most);
+        }
+        Ok(answer)
+    }
+
+    /// Notes what a unit is given without asking for room.
+    pub(crate) fn note(&mut self, unit: &UnitKey, placement: &UnitPlacement) {
+        self.planned.push((unit.clone(), placement.clone()));
+    }
+
+    /// Deducts replicas that were just promised.
+    pub(super) fn promise(&mut self, books: &Books<'_>, cluster: &Cluster, asking: Asking<'_>, more: u64) {
+        if more == 0 {
+            return;
+        }
+        if let Ok(account) = self.account(books, cluster) {
+            account.put(asking, more);
+        }
+    }
+
+    fn account(&mut self, books: &Books<'_>, cluster: &Cluster) -> Result<&mut Account, String> {
+        let report = books.reports.of(&cluster.name)?;
+        let account = self.accounts.entry(cluster.name.clone());
+        let account = account.or_insert_with(|| Account::open(books, &cluster.name, &report.capacity));
+        for (unit, placement) in &self.planned[account.noted..] {
+            account.deduct(books, &cluster.name, (unit, placement), books.previous.get(unit));
+        }
+        account.noted = self.planned.len();
+        Ok(account)
+    }
+}
+
+impl Account {
+    fn open(books: &Books<'_>, cluster: &ClusterName, report: &Arc<Capacity>) -> Self {
+        let mut account = Self {
+            report: Arc::clone(report),
+            nodes: report.nodes.clone(),
+            newer: BTreeMap::new(),
+            noted: 0,
+        };
+        if books.reports.sequence.is_none() || report.sequence < books.reports.sequence {
+            for (unit, placement) in books.previous {
+                account.deduct(books, cluster, (unit, placement), None);
+            }
+        }
+        account
+    }
+
+    /// Deducts what a placement gives the cluster beyond what its report has counted, and beyond an older placement
+    /// that was deducted before.
+    fn deduct(
+        &mut self,
+        books: &Books<'_>,
+        cluster: &ClusterName,
+        (unit, placement): (&UnitKey, &UnitPlacement),
+        older: Option<&UnitPlacement>,
+    ) {
+        let (Some(placement), Some(declared)) = (placement.clusters.get(cluster), books.fleet.units.get(unit)) else {
+            return;
+        };
+        let older = older.and_then(|older| older.clusters.get(cluster));
+        for (object, workload) in workloads_of(declared).iter() {
+            let replicas = |placement: &Placement| placement.replicas.get(object).copied().unwrap_or(workload.replicas);
+            let included = self.report.workload(unit, object);
+            let included = included.map_or(0, |place| self.report.workloads[place].replicas);
+            let known = included.max(older.map_or(0, replicas));
+            let asking = Asking {
+                unit,
+                object,
+                requirements: &workload.requirements,
+            };
+            let put = self.put(asking, replicas(placement).saturating_sub(known));
+            if put > 0 {
+                *self.newer.entry((unit.clone(), object.clone())).or_default() += put;
+            }
+        }
+    }
+
+    /// Those that find no node wait there for one, and take nothing from others meanwhile.
+    fn put(&mut self, asking: Asking<'_>, more: u64) -> u64 {
+        match more {
+            0 => 0,
+            more => self.nodes.put(asking.requirements, more, None),
+        }
+    }
+}
+
+/// How many more an elastic cluster has room for once it has grown.
+fn to_grow(account: &Account, max: &Resources, requirements: &PodRequirements) -> u64 {
+    let mut left = max.clone();
+    left.add(&account.nodes.allocatable(), -1);
+    let named = requirements
+        .requests
+        .iter()
+        .filter(|(name, _)| max.iter().any(|(known, _)| known == *name));
+    // What the cluster's maximum does not name, new nodes bring along.
+    let asked = named.fold(Resources::default(), |asked, (name, amount)| asked.with(name, amount));
+    if asked.is_empty() { 0 } else { left.times(&asked) }
+}

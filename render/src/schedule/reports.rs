@@ -1,0 +1,45 @@
+//! What is known of the room in each cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capacity::Capacity;
+use crate::name::ClusterName;
+
+/// What clusters said of their room, as far as it may be believed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Reports {
+    /// Cluster → what is known. One that is not here never said anything.
+    pub clusters: BTreeMap<ClusterName, Report>,
+    /// The sequence of `released` that tells clusters just what the placements before say; `None` where those are
+    /// ahead of it. A report that includes it leaves nothing to be deducted.
+    pub sequence: Option<u64>,
+    /// Clusters that are there may not have said yet what they have: nothing is placed by room meanwhile.
+    pub waiting: bool,
+}
+
+/// What one cluster said of its room.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// What it said last.
+    pub capacity: Arc<Capacity>,
+    /// When, in seconds since 1970 by the hub's clock.
+    pub at: i64,
+    /// Why it is not to be relied on; `None` where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+}
+
+impl Reports {
+    /// A cluster's room, or why nobody knows it.
+    pub(super) fn of(&self, cluster: &ClusterName) -> Result<&Report, String> {
+        match self.clusters.get(cluster) {
+            None => Err("it has not said what room it has".to_owned()),
+            Some(Report { doubt: Some(doubt), .. }) => Err(doubt.clone()),
+            Some(report) => Ok(report),
+        }
+    }
+}

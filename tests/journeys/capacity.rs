@@ -1,0 +1,99 @@
+//! Replicas that are divided by the room that clusters have.
+
+use flotilla_tests::{eventually, pool};
+use serde_json::Value;
+
+use super::support::*;
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: harbour, name: crew}
+spec:
+  replicas: 30
+  selector: {matchLabels: {app: crew}}
+  template:
+    metadata: {labels: {app: crew}}
+    spec:
+      containers:
+        - {name: sailor, image: sailor.example/sailor:1, resources: {requests: {cpu: '8'}}}
+";
+
+const SUBSCRIPTION: &str = "\
+apiVersion: fleet.flotilla.dev/v1alpha1
+kind: Subscription
+metadata: {namespace: sea, name: harbour}
+spec:
+  schedulingStrategy: Dividing
+  dividingScheduling: {type: Dynamic, dynamicDividing: {strategy: Spread}}
+  subscribers: [{clusterAffinity: {}}]
+  feeds: [{path: 'feeds/harbour/**'}]
+";
+
+/// Each node has 32 cores, which are four replicas; each cluster has three.
+#[test]
+fn replicas_go_where_nodes_have_room_stay_there_and_follow_when_room_comes() {
+    let fleet = Fleet::start();
+    let nodes = |cluster: &str, verb: &str, node: &str| {
+        fleet.cluster(cluster).kubectl(&[verb, node]).expect_ok();
+    };
+    nodes("bogota", "cordon", "node-1");
+    nodes("colombo", "cordon", "node-1");
+    nodes("colombo", "cordon", "node-2");
+    fleet.push(
+        "Open the harbour",
+        &[
+            ("subscriptions/sea/harbour.yaml", SUBSCRIPTION),
+            ("feeds/harbour/namespace.yaml", &namespace("harbour")),
+            ("feeds/harbour/crew.yaml", DEPLOYMENT),
+        ],
+    );
+    let replicas = |expected: [u64; 3]| {
+        eventually(LIMIT * 3, &format!("replicas are {expected:?}"), || {
+            let found = pool::NAMES.map(|name| of_crew(&fleet, name));
+            if found == expected.map(|count| Some((count, count))) {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        });
+    };
+    replicas([12, 8, 4]);
+    let placement = || {
+        let file = fleet
+            .repository
+            .read("flotilla/rendered", "placements/sea/harbour.yaml");
+        file.expect("it is placed")
+    };
+    let text = placement();
+    assert!(
+        text.contains("replicas: 6") && text.contains("of: 30"),
+        "what has no place is told: {text}"
+    );
+    assert!(text.contains("has room for 8"), "and why each has what it has: {text}");
+
+    // A node that takes nothing more moves nothing that is placed.
+    let before = fleet.repository.commits("flotilla/rendered");
+    nodes("amsterdam", "cordon", "node-0");
+    // Room that comes is used, and nothing is taken from where it is.
+    nodes("colombo", "uncordon", "node-1");
+    replicas([12, 8, 8]);
+    nodes("colombo", "uncordon", "node-2");
+    replicas([12, 8, 10]);
+    let text = placement();
+    assert!(!text.contains("unplaced"), "{text}");
+    let commits = fleet.repository.commits("flotilla/rendered");
+    assert_eq!(commits, before + 2, "one commit for each decision");
+    nodes("amsterdam", "uncordon", "node-0");
+    nodes("bogota", "uncordon", "node-1");
+}
+
+/// How many replicas a cluster was told, and how many are ready.
+fn of_crew(fleet: &Fleet, cluster: &str) -> Option<(u64, u64)> {
+    let crew: Value = fleet.cluster(cluster).get("harbour", "deployment/crew").ok()?;
+    let number = |pointer: &str| crew.pointer(pointer).and_then(Value::as_u64);
+    Some((
+        number("/spec/replicas")?,
+        number("/status/readyReplicas").unwrap_or_default(),
+    ))
+}
