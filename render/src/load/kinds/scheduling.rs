@@ -53,6 +53,10 @@ pub(super) fn read(fields: &mut Fields<'_>) -> (Scheduling, Placing) {
             .is_some_and(|preempts| preempts && ours),
         ..Placing::default()
     };
+    if placing.preempts {
+        let message = "has no effect in this version: no unit takes the room of another";
+        fields.warning("preemptionPolicy", "NoEffect", message);
+    }
     let declared = fields.objects("replicaPaths").unwrap_or_default();
     placing.replica_paths = declared.into_iter().filter_map(replica_path).collect();
     if let Some(clusters) = fields.object("clusters") {
@@ -367,6 +371,14 @@ pub(super) fn of_fleet(mut fields: Fields<'_>) -> SchedulingSpec {
     let placement_approval = fields.choice("placementApproval", &approvals).unwrap_or_default();
     let preemption = fields.choice("preemption", &[("never", false), ("lowerPriority", true)]);
     let failover = fields.object("failover").and_then(failover);
+    if preemption == Some(true) {
+        let message = "has no effect in this version: no unit takes the room of another";
+        fields.warning("preemption", "NoEffect", message);
+    }
+    if failover.is_some() {
+        let message = "has no effect in this version: a silent cluster keeps what it has";
+        fields.warning("failover", "NoEffect", message);
+    }
     fields.finish();
     SchedulingSpec {
         placement_approval,

@@ -95,7 +95,7 @@ fn bounds_and_subgroups_belong_to_a_subscriber() {
   priority: 7
   preemptionPolicy: PreemptLowerPriority
   subscribers: [{clusterAffinity: {}, replicas: {min: 1, max: 4}, subGroupStrategy: {minClusters: 1, maxClusters: 2}}]";
-    let found = spec(OURS, fields, &[]);
+    let found = spec(OURS, fields, &["s.yaml:10 Warning NoEffect spec.preemptionPolicy"]);
     let subscriber = &found.subscribers[0];
     let bounds = Bounds {
         min: Some(1),
@@ -197,7 +197,8 @@ fn a_fleet_says_what_may_move_placements() {
     let (found, findings) = fleet(
         "placementApproval: withinBounds, preemption: lowerPriority, failover: {after: 5m, budget: {clusters: 1, per: 1h}}",
     );
-    assert_eq!(findings, [""; 0]);
+    let unused = ["failover", "preemption"].map(|name| format!("fleet.yaml:5 Warning NoEffect spec.scheduling.{name}"));
+    assert_eq!(findings, unused);
     assert_eq!(found.placement_approval, PlacementApproval::WithinBounds);
     assert!(found.preemption);
     let failover = Failover {
