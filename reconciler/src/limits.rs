@@ -95,6 +95,10 @@ pub const MOVES_PAUSE_SECONDS: i64 = 60;
 /// few seconds late at most.
 pub const CAPACITY_PAUSE: Duration = Duration::from_secs(2);
 
+/// How often an object is judged anew since somebody wrote it meanwhile, before what is ours is forced on whatever is
+/// there: a controller writes a few times while a rollout goes on.
+pub const FORCED_TRIES_MAX: usize = 4;
+
 /// How long a watch counts as failing after an error: a little longer than its waits between tries can be.
 pub const WATCH_FAILURE_COUNTS: Duration = Duration::from_secs(40);
 

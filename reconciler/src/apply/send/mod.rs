@@ -2,7 +2,7 @@
 //!
 //! In: a [`Task`]. Out: [`Sent`]. The first apply never forces. When the API server names fields that others
 //! own, the live object is read, `ownership` decides about each of them, and the object is applied again: what
-//! is ours by force, what is not without it. What is forced is decided there, not here.
+//! is ours by force, and only on what was read; what is not without it. What is forced is decided there, not here.
 
 mod adopt;
 mod replace;
@@ -15,7 +15,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::Status;
 use render::model::{DriftMode, IgnoreRule, Replace};
 use render::{ObjectKey, UnitKey};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::discovery::ServedKind;
 use super::inventory::Entry;
@@ -23,6 +23,7 @@ use super::ownership::{self, Cause, Claim, Last, Owners, Path, Ruling, Why};
 use super::request::{RequestError, bounded};
 use super::session::{Before, Outcome};
 use super::{FIELD_MANAGER, message};
+use crate::limits::FORCED_TRIES_MAX;
 use crate::wire::ObjectState;
 
 pub(super) use seen::Seen;
@@ -92,6 +93,15 @@ pub(super) struct Applied {
     pub adopted: bool,
 }
 
+/// What fields are forced on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forcing {
+    /// The object as it was seen, and no other.
+    AsSeen,
+    /// Whatever is there.
+    Always,
+}
+
 /// Sends an object.
 pub(super) async fn send(task: Task) -> Sent {
     match task.send().await {
@@ -102,6 +112,17 @@ pub(super) async fn send(task: Task) -> Sent {
 
 impl Task {
     async fn send(&self) -> Result<Sent, RequestError> {
+        for _ in 0..FORCED_TRIES_MAX {
+            match self.attempt(Forcing::AsSeen).await {
+                Err(RequestError::Refused(status)) if is_stale(&status) => {}
+                other => return other,
+            }
+        }
+        // Somebody writes all the time: what is ours has to come back all the same.
+        self.attempt(Forcing::Always).await
+    }
+
+    async fn attempt(&self, forcing: Forcing) -> Result<Sent, RequestError> {
         let live = if self.needs_live() { self.live().await? } else { None };
         let shape = match &live {
             Some(live) if self.is_left_alone(live) => return Ok(self.as_found(live)),
@@ -110,16 +131,16 @@ impl Task {
         };
         match self.apply(&shape, false).await {
             Ok(live) => self.applied(live, &[]).await,
-            Err(RequestError::Refused(status)) => self.answer(*status).await,
+            Err(RequestError::Refused(status)) => self.answer(*status, forcing).await,
             Err(error) => Err(error),
         }
     }
 
     /// What to do about a refusal.
-    async fn answer(&self, status: Status) -> Result<Sent, RequestError> {
+    async fn answer(&self, status: Status, forcing: Forcing) -> Result<Sent, RequestError> {
         let causes = ownership::causes(&status);
         if !causes.is_empty() {
-            return self.settle(causes).await;
+            return self.settle(causes, forcing).await;
         }
         match ownership::immutable(&status) {
             Some(immutable) => self.replace(&immutable).await,
@@ -128,7 +149,7 @@ impl Task {
     }
 
     /// Applies again, after each field in dispute was decided about.
-    async fn settle(&self, causes: Vec<Cause>) -> Result<Sent, RequestError> {
+    async fn settle(&self, causes: Vec<Cause>, forcing: Forcing) -> Result<Sent, RequestError> {
         let Some(live) = self.live().await? else {
             let made = self.apply(&self.object, false).await?;
             return self.applied(made, &[]).await;
@@ -159,8 +180,18 @@ impl Task {
                 (Ruling::Leave(_), None) => return Ok(Sent::Refused(self.conflict(&ownership::words(&causes)))),
             }
         }
-        match self.apply(&self.shape(&live, left), force).await {
+        let mut shape = self.shape(&live, left);
+        if force && forcing == Forcing::AsSeen {
+            // Whatever somebody writes from now on was not judged: it must not be overwritten unseen.
+            shape["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
+        }
+        match self.apply(&shape, force).await {
             Ok(live) => self.applied(live, &refused).await,
+            // It went away meanwhile, and is made anew.
+            Err(RequestError::Refused(status)) if force && status.code == 404 => {
+                let made = self.apply(&self.object, false).await?;
+                self.applied(made, &[]).await
+            }
             Err(RequestError::Refused(status)) => match ownership::causes(&status) {
                 again if !again.is_empty() => Ok(Sent::Refused(self.conflict(&ownership::words(&again)))),
                 _ => match ownership::immutable(&status) {
@@ -290,6 +321,11 @@ fn params() -> PatchParams {
         field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::default()
     }
+}
+
+/// Whether an object was written since it was read.
+fn is_stale(status: &Status) -> bool {
+    status.code == 409 && status.reason == "Conflict" && ownership::causes(status).is_empty()
 }
 
 /// Whether a live object is the one that the inventory means.

@@ -7,5 +7,6 @@ mod crash;
 mod faults;
 mod journal;
 mod leaving;
+mod meanwhile;
 mod offline;
 mod scale;
