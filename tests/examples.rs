@@ -57,6 +57,7 @@ fn outcome(folder: &Path) -> Outcome {
         revision,
         fleet: Arc::new(fleet),
         reports: rooms(),
+        moves: Default::default(),
         chart_previews: render::chart::Previews::default(),
         previous: Arc::new(Published::default()),
         now: 0,

@@ -65,6 +65,7 @@ fn planned(files: &[(&str, String)]) -> (Plan, Vec<Finding>) {
         revision,
         fleet: Arc::new(fleet),
         reports: Reports::default(),
+        moves: Default::default(),
         chart_previews: render::chart::Previews::default(),
         previous: Arc::new(Published::default()),
         now: 1_700_000_000,

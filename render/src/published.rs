@@ -95,6 +95,10 @@ pub enum Cause {
     MergedProposal,
     /// Replicas that had no place before, and now fit.
     Placement,
+    /// Clusters that are silent lost their share to others, or a taint's delay is over.
+    Failover,
+    /// A commit asked to place units anew.
+    Rebalance,
 }
 
 /// One unit's placement: `placements/<namespace>/<name>.yaml`.
@@ -111,9 +115,28 @@ pub struct UnitPlacement {
     /// Divided objects of which some replicas found no place.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unplaced: BTreeMap<ObjectKey, Unplaced>,
+    /// Over what the unit asked for when it was placed so, whatever its clusters were: a later revision that asks for the
+    /// same is placed so again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Digest>,
+    /// When a decision that no source commit caused moved it last, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_at: Option<i64>,
+    /// Clusters that were silent and lost their share to others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<ClusterName, Lost>,
     /// In `released`, where the unit is to leave: the units that needed it everywhere and leave too. They go first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_after: Vec<UnitKey>,
+}
+
+/// A cluster that was silent for so long that others got its share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// When it was heard of last, in seconds since 1970 by the hub's clock.
+    pub since: i64,
+    /// When it was decided.
+    pub at: i64,
 }
 
 /// Replicas of an object that found no place.
@@ -172,6 +195,9 @@ pub struct Placement {
     /// What was known of the cluster's room then, where that decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Evidence>,
+    /// When it leaves the cluster, since a taint there is tolerated for a while only; in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaves_at: Option<i64>,
 }
 
 impl UnitPlacement {
@@ -244,6 +270,7 @@ pub(crate) mod tests {
             reasons: Vec::new(),
             inputs: Digest::of_bytes(b"inputs"),
             capacity: None,
+            leaves_at: None,
         };
         let variant = Variant {
             digest: Digest::of_bytes(content.as_bytes()),

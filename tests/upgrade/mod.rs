@@ -47,6 +47,7 @@ fn planned(previous: Published) -> Plan {
         revision,
         fleet: Arc::new(fleet),
         reports: Reports::default(),
+        moves: Default::default(),
         chart_previews: render::chart::Previews::default(),
         previous: Arc::new(previous),
         now: 1_700_000_000,

@@ -8,7 +8,7 @@ use render::chart::Previews;
 use render::guard::{Evidence, Exceeded, Holdings, guard};
 use render::load::{LoadMemo, is_readable, load_with};
 use render::model::Approval;
-use render::plan::{Memo, Reports, Snapshot, plan};
+use render::plan::{Memo, Moves, Reports, Snapshot, plan};
 use render::tree::SourceEntry;
 use render::{ClusterName, Digest, Finding, Fleet, Plan, Previous, Published, Revision, SourceTree, UnitKey};
 
@@ -265,6 +265,7 @@ fn snapshot(fleet: &Arc<Fleet>, previous: Arc<Published>, now: i64) -> Snapshot 
         revision: fleet.revision.clone(),
         fleet: Arc::clone(fleet),
         reports: Reports::default(),
+        moves: Moves::default(),
         chart_previews: Previews::default(),
         previous,
         now,

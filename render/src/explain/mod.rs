@@ -63,7 +63,8 @@ pub fn explain(looking: &Context<'_>, key: &UnitKey, only: Option<&ClusterName>)
     let fleet = looking.fleet;
     let unit = fleet.units.get(key)?;
     let previous = looking.published.units.get(key);
-    let context = schedule::Context::new(fleet, looking.reports, &looking.published.units, looking.now);
+    let moves = schedule::Moves::default();
+    let context = schedule::Context::new(fleet, looking.reports, &looking.published.units, &moves, looking.now);
     let scheduled = schedule::schedule_unit(&context, &mut Ledger::default(), &workloads_of(unit), unit);
     let (assignments, left_out, mut findings) = (scheduled.assignments, scheduled.left_out, scheduled.findings);
     findings.extend(unit.blocked.iter().cloned());

@@ -59,6 +59,7 @@ fn placed(names: &[&str]) -> Published {
         reasons: Vec::new(),
         inputs: Digest::of_bytes(b""),
         capacity: None,
+        leaves_at: None,
     };
     let variant = Variant {
         digest: Digest::of_bytes(b""),
@@ -66,14 +67,12 @@ fn placed(names: &[&str]) -> Published {
         overrides: Vec::new(),
     };
     let unit = UnitPlacement {
-        depends_on: Default::default(),
-        removed_after: Vec::new(),
-        unplaced: Default::default(),
         variants: BTreeMap::from([(VariantName::default_variant(), variant)]),
         clusters: names
             .iter()
             .map(|name| (cluster_name(name), placement.clone()))
             .collect(),
+        ..UnitPlacement::default()
     };
     Published {
         record: None,

@@ -24,7 +24,7 @@ use crate::name::{Revision, UnitKey};
 use crate::published::{Published, UnitPlacement};
 use crate::schedule::{Ledger, in_order};
 
-pub use crate::schedule::Reports;
+pub use crate::schedule::{Moves, Reports};
 pub use delta::{Alike, ClusterDelta, Delta, Share, deltas};
 pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
@@ -40,6 +40,8 @@ pub struct Snapshot {
     pub fleet: Arc<Fleet>,
     /// Room by cluster; read by dynamic scheduling.
     pub reports: Reports,
+    /// What people and the past ask beside the files; read by scheduling.
+    pub moves: Moves,
     /// What charts are predicted to bring.
     pub chart_previews: Previews,
     /// What `rendered` says now.

@@ -133,6 +133,7 @@ fn snapshot(digit: char, units: Vec<(UnitKey, Unit)>, overrides: Vec<Arc<Overrid
         revision: revision(digit),
         fleet: Arc::new(fleet),
         reports: Reports::default(),
+        moves: Default::default(),
         chart_previews: Default::default(),
         previous: Arc::new(Published {
             record: None,

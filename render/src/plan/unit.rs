@@ -80,6 +80,7 @@ impl<'a> Context<'a> {
             &snapshot.fleet,
             &snapshot.reports,
             &snapshot.previous.units,
+            &snapshot.moves,
             snapshot.now,
         );
         let overrides = localize::Index::new(&snapshot.fleet);
@@ -424,5 +425,6 @@ fn placement(name: &VariantName, assignment: &Assignment, revision: &Revision) -
         reasons: assignment.reasons.clone(),
         inputs: assignment.inputs,
         capacity: assignment.capacity.clone(),
+        leaves_at: None,
     }
 }

@@ -17,6 +17,7 @@ mod divided;
 mod inputs;
 mod kept;
 mod ledger;
+mod moves;
 mod placements;
 mod reports;
 mod score;
@@ -28,8 +29,9 @@ mod why;
 
 pub use desired::{Divided, workloads_of};
 pub use ledger::{Ledger, Workloads};
+pub use moves::{Moves, Rebalance};
 pub use placements::{Assignment, Placements, in_order, schedule};
-pub use reports::{Report, Reports};
+pub use reports::{Presence, Report, Reports};
 pub use share::divide;
 pub use unit::{Context, Inventory, Scheduled, schedule_unit};
 pub use why::{SubscriberMatch, TaintMatch, Why, why};

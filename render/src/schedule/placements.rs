@@ -10,7 +10,7 @@ use crate::published::{Evidence, UnitPlacement};
 use crate::schedule::desired::workloads_of;
 use crate::schedule::ledger::Ledger;
 use crate::schedule::unit::{Context, schedule_unit};
-use crate::schedule::{Reports, Scheduled};
+use crate::schedule::{Moves, Reports, Scheduled};
 
 /// Unit → its clusters. A unit that is blocked, or has no cluster, has no entry.
 pub type Placements = BTreeMap<UnitKey, Scheduled>;
@@ -37,7 +37,8 @@ pub fn schedule(
     previous: &BTreeMap<UnitKey, UnitPlacement>,
     now: i64,
 ) -> (Placements, Vec<Finding>) {
-    let context = Context::new(fleet, reports, previous, now);
+    let moves = Moves::default();
+    let context = Context::new(fleet, reports, previous, &moves, now);
     let mut ledger = Ledger::default();
     let mut placements = Placements::new();
     let mut findings = Vec::new();

@@ -17,8 +17,20 @@ pub struct Reports {
     /// The sequence of `released` that tells clusters just what the placements before say; `None` where those are
     /// ahead of it. A report that includes it leaves nothing to be deducted.
     pub sequence: Option<u64>,
+    /// Since when clusters are silent, or are heard of. One that is not here was never heard of.
+    pub presence: BTreeMap<ClusterName, Presence>,
     /// Clusters that are there may not have said yet what they have: nothing is placed by room meanwhile.
     pub waiting: bool,
+}
+
+/// Since when a cluster is silent, or is heard of again; in seconds since 1970 by the hub's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Presence {
+    /// It is connected since then.
+    HeardSince(i64),
+    /// It is silent since then; as long as the hub runs, where it was not heard of since that began.
+    SilentSince(i64),
 }
 
 /// What one cluster said of its room.

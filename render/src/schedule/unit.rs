@@ -15,7 +15,7 @@ use crate::schedule::desired::{Divided, desired_of};
 use crate::schedule::kept::kept;
 use crate::schedule::ledger::{Books, Ledger, Workloads};
 use crate::schedule::score::{self, Score};
-use crate::schedule::{Assignment, Reports, divided, inputs, taints, trouble};
+use crate::schedule::{Assignment, Moves, Reports, divided, inputs, taints, trouble};
 
 /// What the placements of all units of one plan look at.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct Context<'a> {
     pub reports: &'a Reports,
     /// Every unit's placement before.
     pub previous: &'a BTreeMap<UnitKey, UnitPlacement>,
+    /// What else may move placements.
+    pub moves: &'a Moves,
     /// Seconds since 1970.
     pub now: i64,
     clusters: BTreeMap<&'a ClusterName, Digest>,
@@ -65,6 +67,7 @@ impl<'a> Context<'a> {
         fleet: &'a Fleet,
         reports: &'a Reports,
         previous: &'a BTreeMap<UnitKey, UnitPlacement>,
+        moves: &'a Moves,
         now: i64,
     ) -> Self {
         let digest = |(name, cluster)| (name, inputs::of_cluster(cluster));
@@ -72,6 +75,7 @@ impl<'a> Context<'a> {
             fleet,
             reports,
             previous,
+            moves,
             now,
             clusters: fleet.clusters.iter().map(digest).collect(),
         }

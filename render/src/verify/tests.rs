@@ -138,6 +138,7 @@ fn planned_by(revision: &Revision, fleet: &Arc<Fleet>, previous: &Published, rep
         revision: revision.clone(),
         fleet: Arc::clone(fleet),
         reports,
+        moves: Default::default(),
         chart_previews: Default::default(),
         previous: Arc::new(previous.clone()),
         now: 0,

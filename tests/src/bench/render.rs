@@ -67,6 +67,7 @@ impl Planner {
             revision: tree.revision.clone(),
             fleet: Arc::new(fleet),
             reports: Reports::default(),
+            moves: Default::default(),
             chart_previews: Default::default(),
             previous: Arc::clone(&self.published),
             now: 0,

@@ -129,6 +129,7 @@ impl Hub {
             revision: self.world.fleet.revision.clone(),
             fleet: Arc::clone(&self.world.fleet),
             reports: self.world.reports.clone(),
+            moves: Default::default(),
             chart_previews: Default::default(),
             previous: Arc::clone(&self.published),
             now: 0,

@@ -3,10 +3,11 @@
 //! A report decides nothing by itself: it is looked at where replicas found no place before, or where a commit places
 //! some. What is placed stays, whatever is reported.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use render::capacity::Capacity;
-use render::schedule::{self, Reports};
+use render::schedule::{self, Presence, Reports};
 use render::time::rfc3339;
 use render::{ClusterName, Revision};
 
@@ -83,8 +84,18 @@ impl State {
         Reports {
             clusters: self.clusters.iter().filter_map(said).collect(),
             sequence: told.and_then(|record| record.sequence),
+            presence: self.presence(),
             waiting: !self.grace_over && self.lacks_a_room(),
         }
+    }
+
+    /// Since when clusters are silent, or are heard of.
+    fn presence(&self) -> BTreeMap<ClusterName, Presence> {
+        let silent = self.clusters.iter().filter_map(|(name, known)| {
+            let since = known.away_since.filter(|_| known.epoch.is_none())?;
+            Some((name.clone(), Presence::SilentSince(since)))
+        });
+        silent.collect()
     }
 
     /// Whether a revision was decided on before, so that a decision on it now has another cause.

@@ -262,16 +262,15 @@ pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlace
         reasons: vec!["matches subscriber 1".to_owned()],
         inputs: Digest::of_bytes(b""),
         capacity: None,
+        leaves_at: None,
     };
     if placed.is_empty() {
         return BTreeMap::new();
     }
     let unit_placement = UnitPlacement {
-        depends_on: Default::default(),
-        removed_after: Vec::new(),
-        unplaced: Default::default(),
         variants: BTreeMap::from([(default, variant)]),
         clusters: placed.iter().map(|name| (cluster(name), placement.clone())).collect(),
+        ..UnitPlacement::default()
     };
     BTreeMap::from([(unit("shop/web"), unit_placement)])
 }

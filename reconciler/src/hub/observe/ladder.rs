@@ -241,6 +241,10 @@ impl Observation<'_> {
             Some(Cause::Placement) => {
                 Condition::yes(kind, "NotRequired", "the fleet lets the hub place what had no place")
             }
+            Some(Cause::Failover) => {
+                Condition::yes(kind, "NotRequired", "the fleet lets the hub replace lost clusters")
+            }
+            Some(Cause::Rebalance) => Condition::yes(kind, "NotRequired", "the fleet asks for no approval"),
             Some(Cause::MergedProposal) => Condition::yes(kind, "Merged", "the proposal was merged"),
             None => Condition::unknown(kind, "NotRenderedYet", "nothing was rendered yet"),
         }

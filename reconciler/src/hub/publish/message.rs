@@ -31,5 +31,7 @@ fn cause(cause: Cause) -> &'static str {
         Cause::SourceCommit => "sourceCommit",
         Cause::MergedProposal => "mergedProposal",
         Cause::Placement => "placement",
+        Cause::Failover => "failover",
+        Cause::Rebalance => "rebalance",
     }
 }

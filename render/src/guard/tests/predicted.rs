@@ -40,6 +40,7 @@ impl World {
             revision: fleet.revision.clone(),
             fleet: Arc::new(fleet.clone()),
             reports: Reports::default(),
+            moves: Default::default(),
             chart_previews: self.previews.clone(),
             previous: Arc::clone(&self.published),
             now: 0,

@@ -48,15 +48,14 @@ fn placed(clusters: &[(&str, u64)]) -> UnitPlacement {
             reasons: Vec::new(),
             inputs: Digest::of_bytes(b""),
             capacity: None,
+            leaves_at: None,
         };
         (cluster_name(name), placement)
     };
     UnitPlacement {
-        depends_on: Default::default(),
-        removed_after: Vec::new(),
-        unplaced: Default::default(),
         variants: BTreeMap::new(),
         clusters: clusters.iter().map(entry).collect(),
+        ..UnitPlacement::default()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::capacity::{Capacity, NodeGroup, Nodes, Resources, WorkloadPods};
 use crate::model::{Bounds, Choice, SchedulingPolicy, SpreadConstraint, Strategy, Subscription};
 use crate::name::UnitKey;
 use crate::published::Unplaced;
-use crate::schedule::{Ledger, Report, Scheduled, schedule_unit, workloads_of};
+use crate::schedule::{Ledger, Moves, Report, Scheduled, schedule_unit, workloads_of};
 
 const DYNAMIC: Scheduling = Scheduling::Dividing(Dividing::Dynamic(Strategy::Spread));
 
@@ -53,8 +53,7 @@ fn reports(list: &[(&str, Capacity)]) -> Reports {
     };
     Reports {
         clusters: list.iter().map(report).collect(),
-        sequence: None,
-        waiting: false,
+        ..Reports::default()
     }
 }
 
@@ -65,7 +64,8 @@ fn everywhere(scheduling: Scheduling) -> Subscription {
 fn scheduled(fleet: &Fleet, reports: &Reports, previous: Option<UnitPlacement>) -> Scheduled {
     let key = fleet.units.keys().next().expect("the fleet has a unit").clone();
     let previous = previous.into_iter().map(|unit| (key.clone(), unit)).collect();
-    let context = Context::new(fleet, reports, &previous, 0);
+    let moves = Moves::default();
+    let context = Context::new(fleet, reports, &previous, &moves, 0);
     let unit = &fleet.units[&key];
     schedule_unit(&context, &mut Ledger::default(), &workloads_of(unit), unit)
 }

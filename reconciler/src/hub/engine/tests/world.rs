@@ -72,13 +72,12 @@ pub(super) fn units(digit: char, content: &str, clusters: &[&str]) -> BTreeMap<U
         reasons: Vec::new(),
         inputs: Digest::of_bytes(b""),
         capacity: None,
+        leaves_at: None,
     };
     let unit = UnitPlacement {
-        depends_on: Default::default(),
-        removed_after: Vec::new(),
-        unplaced: Default::default(),
         variants: BTreeMap::from([(default, variant)]),
         clusters: clusters.iter().map(|name| (cluster(name), placement.clone())).collect(),
+        ..UnitPlacement::default()
     };
     BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)])
 }

@@ -58,6 +58,7 @@ fn world<'a>(files: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> World {
         revision,
         fleet: Arc::new(fleet.clone()),
         reports: Reports::default(),
+        moves: Default::default(),
         chart_previews: render::chart::Previews::default(),
         previous: Arc::default(),
         now: 0,

@@ -142,6 +142,7 @@ fn add_variant(placement: &mut UnitPlacement, name: VariantName, digest: Digest)
             reasons: vec!["its labels match".to_owned()],
             inputs: Digest::of_bytes(b"inputs"),
             capacity: None,
+            leaves_at: None,
         };
         placement.clusters.insert(cluster, entry);
     }
