@@ -10,6 +10,7 @@
 //! such files are what their revisions make.
 #![warn(missing_docs)]
 
+pub mod by_object;
 pub mod capacity;
 pub mod chart;
 pub mod depend;
@@ -40,16 +41,19 @@ pub mod release;
 pub mod schedule;
 pub mod schema;
 pub mod selector;
+pub mod shared;
 pub mod suspend;
 pub mod time;
 pub mod tree;
 pub mod verify;
 pub mod yaml;
 
+pub use by_object::ByObject;
 pub use digest::Digest;
 pub use finding::{Finding, Severity};
 pub use fleet::{Base, Fleet, ManifestObject, Unit};
 pub use name::{ClusterName, ObjectKey, Revision, UnitKey, VariantName};
 pub use plan::{Memo, Plan, Snapshot};
 pub use published::{Published, UnitPlacement};
+pub use shared::Shared;
 pub use tree::{Previous, SourceTree};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -31,7 +32,7 @@ macro_rules! text_name {
     ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $check:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Parses the text, or says which rule it breaks.
@@ -39,7 +40,7 @@ macro_rules! text_name {
                 let text = text.into();
                 let check: fn(&str) -> bool = $check;
                 if check(&text) {
-                    Ok(Self(text))
+                    Ok(Self(text.into()))
                 } else {
                     Err(InvalidName { what: $what, text, rule: $rule })
                 }
@@ -120,7 +121,7 @@ text_name! {
 impl VariantName {
     /// The variant without overrides.
     pub fn default_variant() -> Self {
-        Self("default".to_owned())
+        Self("default".into())
     }
 }
 
@@ -153,8 +154,8 @@ pub fn wrong_label_key(text: &str) -> Option<&'static str> {
 /// A unit: the Subscription's namespace and name. Written `namespace/name`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitKey {
-    namespace: String,
-    name: String,
+    namespace: Arc<str>,
+    name: Arc<str>,
 }
 
 impl UnitKey {
@@ -175,7 +176,10 @@ impl UnitKey {
                 rule: "lower-case letters, digits, '-' and '.', at most 253, each part starting and ending with a letter or digit",
             });
         }
-        Ok(Self { namespace, name })
+        Ok(Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        })
     }
 
     /// The Subscription's namespace.

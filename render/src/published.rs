@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by_object::ByObject;
 use crate::digest::Digest;
 use crate::model::{DeletionPolicy, Dependency, DriftMode};
 use crate::name::{ClusterName, ObjectKey, Revision, UnitKey, VariantName};
+use crate::shared::Shared;
 
 /// The decisions of one commit of `rendered` or `released`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -108,7 +110,7 @@ pub struct UnitPlacement {
     /// Variant → what it is. Every variant named by a cluster, no other.
     pub variants: BTreeMap<VariantName, Variant>,
     /// Cluster → its placement.
-    pub clusters: BTreeMap<ClusterName, Placement>,
+    pub clusters: Shared<BTreeMap<ClusterName, Placement>>,
     /// The units that must be healthy first, as the newest decision has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Dependency>,
@@ -157,7 +159,7 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
     /// Object → how many of it have room there, those that it had included.
-    pub room: BTreeMap<ObjectKey, u64>,
+    pub room: ByObject,
 }
 
 /// A variant of a unit.
@@ -180,8 +182,8 @@ pub struct Placement {
     /// Which variant it gets.
     pub variant: VariantName,
     /// Object → replicas, where they are divided; put in at dispatch.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub replicas: BTreeMap<ObjectKey, u64>,
+    #[serde(default, skip_serializing_if = "ByObject::is_empty")]
+    pub replicas: ByObject,
     /// What is done about fields that somebody else changed there.
     #[serde(default, skip_serializing_if = "DriftMode::is_default")]
     pub drift: DriftMode,
@@ -189,7 +191,7 @@ pub struct Placement {
     pub revision: Revision,
     /// Why this cluster has it, and this many; sentences for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<String>,
+    pub reasons: Shared<Vec<String>>,
     /// Digest of what the scheduler looked at when it placed it so.
     pub inputs: Digest,
     /// What was known of the cluster's room then, where that decided.
@@ -241,8 +243,9 @@ impl UnitPlacement {
 impl VariantName {
     /// The name without the suffix of a held content.
     pub fn plain(&self) -> Self {
-        let stem = self.as_str().split("-held-").next().unwrap_or_default();
-        Self::parse(stem).unwrap_or_else(|_| self.clone())
+        let stem = self.as_str().split_once("-held-").map(|(stem, _)| stem);
+        stem.and_then(|stem| Self::parse(stem).ok())
+            .unwrap_or_else(|| self.clone())
     }
 
     /// The name under which an older content is filed beside a newer one.
@@ -264,10 +267,10 @@ pub(crate) mod tests {
     pub(crate) fn entry(cluster: &str, variant: &str, content: &str) -> (ClusterName, Placement, Variant) {
         let placement = Placement {
             variant: VariantName::parse(variant).expect("a valid variant"),
-            replicas: BTreeMap::new(),
+            replicas: ByObject::default(),
             drift: DriftMode::default(),
             revision: revision(),
-            reasons: Vec::new(),
+            reasons: Default::default(),
             inputs: Digest::of_bytes(b"inputs"),
             capacity: None,
             leaves_at: None,

@@ -161,7 +161,7 @@ fn envelope_unit(digest: Digest) -> EnvelopeUnit {
     EnvelopeUnit {
         digest,
         revision: revision('c'),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         drift: Default::default(),
         gates: Vec::new(),
     }
@@ -217,7 +217,7 @@ fn described(objects: &[Value]) -> DesiredUnit {
     });
     DesiredUnit {
         description,
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         drift: Default::default(),
     }
 }

@@ -180,7 +180,7 @@ fn desired(contents: &[Content], policy: ApplyPolicy) -> DesiredUnit {
     let description = Description::governed(objects.collect(), policy).expect("each object stands once");
     DesiredUnit {
         description: Arc::new(description),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         drift: DriftMode::default(),
     }
 }
@@ -189,7 +189,7 @@ fn held(unit: &DesiredUnit) -> EnvelopeUnit {
     EnvelopeUnit {
         digest: unit.description.digest,
         revision: revision('c'),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         gates: Vec::new(),
         drift: DriftMode::default(),
     }

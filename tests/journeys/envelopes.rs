@@ -169,7 +169,7 @@ fn envelope(sequence: u64, digest: Digest) -> Envelope {
     let unit = EnvelopeUnit {
         digest,
         revision: revision('b'),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         drift: Default::default(),
         gates: Vec::new(),
     };

@@ -53,7 +53,7 @@ use std::sync::Arc;
 
 use render::describe::Description;
 use render::model::DriftMode;
-use render::{ObjectKey, UnitKey};
+use render::{ByObject, UnitKey};
 
 use crate::wire::Held;
 
@@ -95,7 +95,7 @@ pub struct DesiredUnit {
     /// What it says.
     pub description: Arc<Description>,
     /// Replicas by object, to be put in.
-    pub replicas: BTreeMap<ObjectKey, u64>,
+    pub replicas: ByObject,
     /// What is done about fields that somebody else changed.
     pub drift: DriftMode,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use render::describe::Content;
 use render::model::{ApplyPolicy, DeletionPolicy, DriftMode};
-use render::{Digest, ObjectKey, UnitKey};
+use render::{ByObject, Digest, ObjectKey, UnitKey};
 use serde_json::Value;
 
 use super::apply_set;
@@ -23,7 +23,7 @@ use crate::wire::ObjectState;
 /// One unit as it is being applied.
 pub(super) struct Unit {
     pub(super) digest: Digest,
-    pub(super) replicas: BTreeMap<ObjectKey, u64>,
+    pub(super) replicas: ByObject,
     /// What is done about fields that somebody else changed.
     pub(super) drift: DriftMode,
     /// Whether its objects stay when it leaves.

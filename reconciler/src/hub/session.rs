@@ -281,7 +281,7 @@ mod tests {
         let unit = EnvelopeUnit {
             digest: Digest::of_bytes(content.as_bytes()),
             revision: revision('b'),
-            replicas: BTreeMap::new(),
+            replicas: Default::default(),
             drift: Default::default(),
             gates: Vec::new(),
         };

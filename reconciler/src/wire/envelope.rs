@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use render::describe::Description;
 use render::model::DriftMode;
-use render::{ClusterName, Digest, ObjectKey, Revision, UnitKey};
+use render::{ByObject, ClusterName, Digest, Revision, UnitKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -52,8 +52,8 @@ pub struct EnvelopeUnit {
     /// The source commit it came from.
     pub revision: Revision,
     /// Replicas by object, where they are divided.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub replicas: BTreeMap<ObjectKey, u64>,
+    #[serde(default, skip_serializing_if = "ByObject::is_empty")]
+    pub replicas: ByObject,
     /// What is done about fields that somebody else changed.
     #[serde(default, skip_serializing_if = "DriftMode::is_default")]
     pub drift: DriftMode,

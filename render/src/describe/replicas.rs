@@ -1,10 +1,10 @@
 //! Replicas put into a Description at dispatch.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::by_object::ByObject;
 use crate::capacity::replica_path;
 use crate::describe::{Content, Description};
 use crate::name::ObjectKey;
@@ -12,7 +12,7 @@ use crate::name::ObjectKey;
 impl Description {
     /// Its contents, in order, with these replicas where each kind says them. Objects that are not named stay as
     /// they are, and so do encrypted ones, which scheduling never divides.
-    pub fn with_replicas(&self, replicas: &BTreeMap<ObjectKey, u64>) -> Vec<Content> {
+    pub fn with_replicas(&self, replicas: &ByObject) -> Vec<Content> {
         self.objects
             .iter()
             .map(|object| match (&object.content, replicas.get(&object.key)) {

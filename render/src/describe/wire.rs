@@ -176,6 +176,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::by_object::ByObject;
     use crate::describe::CarriedStep;
 
     fn plain(name: &str) -> DescribedObject {
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn replicas_go_into_the_named_object_alone() {
         let description = description();
-        let replicas = BTreeMap::from([(plain("a").key, 3)]);
+        let replicas = ByObject::from([(plain("a").key, 3)]);
         let contents = description.with_replicas(&replicas);
         let Content::Plain { object } = &contents[0] else {
             unreachable!("the first object is plain")

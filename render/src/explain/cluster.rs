@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::by_object::ByObject;
 use crate::finding::Finding;
 use crate::model::{Cluster, DriftMode, Subscription};
-use crate::name::{ClusterName, ObjectKey, VariantName};
+use crate::name::{ClusterName, VariantName};
 use crate::published::{Placement, UnitPlacement};
 use crate::schedule::{Assignment, SubscriberMatch, Why, why};
 use crate::suspend::Suspensions;
@@ -27,8 +28,8 @@ pub struct ClusterExplanation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<VariantName>,
     /// Its replicas, where they are divided.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub replicas: BTreeMap<ObjectKey, u64>,
+    #[serde(skip_serializing_if = "ByObject::is_empty")]
+    pub replicas: ByObject,
     /// What is done there about what others change; `None` where it does not have the unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftMode>,
@@ -92,7 +93,7 @@ impl Explain<'_> {
         let replicas = match (decision, assignment, before) {
             (Decision::Held, _, Some(before)) => before.replicas.clone(),
             (_, Some(assignment), _) => assignment.replicas.clone(),
-            _ => BTreeMap::new(),
+            _ => ByObject::default(),
         };
         let drift = match (decision, before) {
             (Decision::Held, Some(before)) => before.drift,
@@ -148,9 +149,9 @@ fn reasons(
         // What stands as it was placed stands for the reasons of that time.
         (Decision::Chosen | Decision::Kept, Some(assignment)) => match before {
             Some(before) if before.replicas == assignment.replicas && !before.replicas.is_empty() => {
-                before.reasons.clone()
+                before.reasons.to_vec()
             }
-            _ => assignment.reasons.clone(),
+            _ => assignment.reasons.to_vec(),
         },
         (Decision::Held, _) => vec![format!("keeps what it had, since the unit has an error: {error}")],
         (Decision::Blocked, _) => vec![format!(

@@ -53,10 +53,10 @@ fn world(effect: TaintEffect) -> Fleet {
 fn placed(names: &[&str]) -> Published {
     let placement = Placement {
         variant: VariantName::default_variant(),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         drift: Default::default(),
         revision: revision(),
-        reasons: Vec::new(),
+        reasons: Default::default(),
         inputs: Digest::of_bytes(b""),
         capacity: None,
         leaves_at: None,

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::by_object::ByObject;
 use crate::digest::Digest;
 use crate::model::DriftMode;
-use crate::name::{ClusterName, ObjectKey, UnitKey, VariantName};
+use crate::name::{ClusterName, UnitKey, VariantName};
 use crate::published::UnitPlacement;
 
 /// One unit's changes. Only units that change have one.
@@ -69,8 +70,8 @@ pub struct Share {
     /// The variant's content.
     pub digest: Digest,
     /// Its replicas, where they are divided.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub replicas: BTreeMap<ObjectKey, u64>,
+    #[serde(skip_serializing_if = "ByObject::is_empty")]
+    pub replicas: ByObject,
     /// What is done there about fields that somebody else changed.
     #[serde(skip_serializing_if = "DriftMode::is_default")]
     pub drift: DriftMode,

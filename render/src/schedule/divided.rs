@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::by_object::ByObject;
 use crate::capacity::PodRequirements;
 use crate::finding::Finding;
 use crate::model::{Bounds, Cluster, Dividing, Scheduling, SchedulingPolicy, Strategy, Subscription, Unsatisfiable};
@@ -55,8 +56,8 @@ pub(super) fn assign(
     for (name, chosen) in &search.chosen {
         let of_cluster = inputs::of_cluster_in(context, chosen.cluster);
         let assignment = Assignment {
-            replicas: BTreeMap::new(),
-            reasons: chosen.reasons.clone(),
+            replicas: ByObject::default(),
+            reasons: chosen.reasons.clone().into(),
             inputs: inputs::of_both(&of_unit, &of_cluster),
             capacity: None,
         };
@@ -189,7 +190,7 @@ impl Division<'_, '_> {
                 let evidence = assignment.capacity.get_or_insert_with(|| Evidence {
                     at: report.at,
                     sequence: report.capacity.sequence,
-                    room: BTreeMap::new(),
+                    room: ByObject::default(),
                 });
                 evidence.room.insert(object.clone(), room);
             }

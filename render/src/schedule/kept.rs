@@ -24,7 +24,7 @@ pub(super) fn kept(
             let cluster = context.fleet.clusters.get(name)?;
             let assignment = Assignment {
                 replicas: placement.replicas.clone(),
-                reasons: vec![reason.to_owned()],
+                reasons: vec![reason.to_owned()].into(),
                 inputs: inputs::of_both(&of_unit, &inputs::of_cluster_in(context, cluster)),
                 capacity: placement.capacity.clone(),
             };

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::by_object::ByObject;
 use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::fleet::{Fleet, Unit};
-use crate::name::{ObjectKey, UnitKey};
+use crate::name::UnitKey;
 use crate::published::{Evidence, UnitPlacement};
 use crate::schedule::desired::workloads_of;
 use crate::schedule::ledger::Ledger;
 use crate::schedule::unit::{Context, schedule_unit};
 use crate::schedule::{Moves, Reports, Scheduled};
+use crate::shared::Shared;
 
 /// Unit → its clusters. A unit that is blocked, or has no cluster, has no entry.
 pub type Placements = BTreeMap<UnitKey, Scheduled>;
@@ -19,9 +21,9 @@ pub type Placements = BTreeMap<UnitKey, Scheduled>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Divided object → replicas here. Empty without dividing.
-    pub replicas: BTreeMap<ObjectKey, u64>,
+    pub replicas: ByObject,
     /// Why this cluster has the unit, and this many; sentences for people.
-    pub reasons: Vec<String>,
+    pub reasons: Shared<Vec<String>>,
     /// Over what was looked at to decide it: equal inputs, equal assignment.
     pub inputs: Digest,
     /// What was known of its room, where that decided.

@@ -27,7 +27,7 @@ fn envelope(sequence: u64, content: &Description) -> Envelope {
     let unit = EnvelopeUnit {
         digest: content.digest,
         revision: revision.clone(),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         drift: Default::default(),
         gates: Vec::new(),
     };

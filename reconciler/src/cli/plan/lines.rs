@@ -1,7 +1,5 @@
 //! A unit's changes as lines, each with its sign: what text and Markdown have in common.
 
-use std::collections::BTreeMap;
-
 use render::ObjectKey;
 use render::model::DriftMode;
 use render::plan::{Change, FieldChange, Fixed, ObjectChange, PredictedChange, Share};
@@ -265,8 +263,8 @@ fn field_line(change: &FieldChange) -> Line {
 
 fn replica_lines(group: &Group) -> Vec<Line> {
     let of = |share: &Option<Share>| share.as_ref().map(|share| share.replicas.clone()).unwrap_or_default();
-    let (from, to): (BTreeMap<_, _>, BTreeMap<_, _>) = (of(&group.from), of(&group.to));
-    let changed = to.iter().filter(|(object, count)| from.get(*object) != Some(*count));
+    let (from, to) = (of(&group.from), of(&group.to));
+    let changed = to.iter().filter(|(object, count)| from.get(object) != Some(*count));
     changed
         .map(|(object, count)| Line {
             sign: Sign::Changed,

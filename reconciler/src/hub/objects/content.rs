@@ -1,13 +1,12 @@
 //! A content in the form of Descriptions: cut into parts that an API server takes, with nothing in them
 //! that must not be read by everybody who reads Descriptions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use render::describe::{Content, Description, is_chart};
-use render::{Digest, ObjectKey, layout, yaml};
+use render::{ByObject, Digest, ObjectKey, layout, yaml};
 use serde_json::{Value, json};
 
 use super::name;
@@ -79,7 +78,7 @@ impl Manifest {
 }
 
 /// A content with these replicas.
-pub(super) fn contents(description: &Description, replicas: &BTreeMap<ObjectKey, u64>, place: Place<'_>) -> Contents {
+pub(super) fn contents(description: &Description, replicas: &ByObject, place: Place<'_>) -> Contents {
     let mut feeds = Vec::new();
     let (mut generic, mut helm) = (Vec::new(), Vec::new());
     let contents = description.with_replicas(replicas);

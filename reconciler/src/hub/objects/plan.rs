@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use render::published::{Placement, Variant};
-use render::{Digest, Fleet, ObjectKey, UnitKey, layout};
+use render::{ByObject, Digest, Fleet, UnitKey, layout};
 
 use super::content::{self, Contents, Place};
 use super::desired::{Desired, desired};
@@ -22,7 +22,7 @@ pub(super) struct Plan {
 }
 
 /// Digest of the variant, its folder, and the replicas put in.
-type ShelfKey = (Digest, String, BTreeMap<ObjectKey, u64>);
+type ShelfKey = (Digest, String, ByObject);
 
 /// Makes the plan for what is released. Contents that `before` was made from are taken over.
 pub(super) fn plan(keeper: &Keeper, fleet: &Fleet, released: &StateCommit, before: Option<&Plan>) -> Plan {

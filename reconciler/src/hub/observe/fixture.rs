@@ -256,10 +256,10 @@ pub(crate) fn units(digit: char, placed: &[&str]) -> BTreeMap<UnitKey, UnitPlace
     };
     let placement = Placement {
         variant: default.clone(),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         drift: Default::default(),
         revision: revision(digit),
-        reasons: vec!["matches subscriber 1".to_owned()],
+        reasons: vec!["matches subscriber 1".to_owned()].into(),
         inputs: Digest::of_bytes(b""),
         capacity: None,
         leaves_at: None,

@@ -34,7 +34,7 @@ fn part(unit: &str, clusters: &[&str], before: Had, after: Had) -> Part {
         content.as_ref().map(|content| Share {
             variant: VariantName::default_variant(),
             digest: content.digest,
-            replicas: BTreeMap::new(),
+            replicas: Default::default(),
             drift: DriftMode::Correct,
         })
     };

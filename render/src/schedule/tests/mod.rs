@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::by_object::ByObject;
 use crate::digest::Digest;
 use crate::finding::{Finding, Severity};
 use crate::fixture::{base, cluster, cluster_name, encrypted, fleet, revision, subscriber, subscription};
@@ -42,10 +43,10 @@ fn placed(clusters: &[(&str, u64)]) -> UnitPlacement {
     let entry = |(name, replicas): &(&str, u64)| {
         let placement = Placement {
             variant: VariantName::default_variant(),
-            replicas: BTreeMap::from([(key.clone(), *replicas)]),
+            replicas: ByObject::from([(key.clone(), *replicas)]),
             drift: Default::default(),
             revision: revision(),
-            reasons: Vec::new(),
+            reasons: Default::default(),
             inputs: Digest::of_bytes(b""),
             capacity: None,
             leaves_at: None,
@@ -174,7 +175,7 @@ fn replication_gives_every_match_the_whole_and_says_why() {
         "a subscriber without affinity matches nothing"
     );
     let reasons = &outcome.0[&cluster_name("b")].reasons;
-    assert_eq!(reasons, &["matches subscriber 2 (area=2)"]);
+    assert_eq!(**reasons, ["matches subscriber 2 (area=2)"]);
     assert!(outcome.0.values().all(|assignment| assignment.replicas.is_empty()));
 }
 
@@ -185,8 +186,8 @@ fn dividing_says_why_this_many() {
     let outcome = run(&fleet, None);
     let reasons = &outcome.0[&cluster_name("b")].reasons;
     assert_eq!(
-        reasons,
-        &[
+        **reasons,
+        [
             "matches subscriber 2 (area=2)",
             "replicas of Deployment web: 4 of 6, weight 2 of 3"
         ]

@@ -90,8 +90,8 @@ fn replicas_go_where_there_is_room() {
     assert!(found.by_room && found.findings.is_empty(), "{:?}", found.findings);
     let reasons = &found.assignments[&cluster_name("b")].reasons;
     assert_eq!(
-        reasons,
-        &[
+        **reasons,
+        [
             "matches subscriber 1 (every cluster)",
             "replicas of Deployment web: 6 of 9, has room for 12"
         ]
@@ -100,7 +100,7 @@ fn replicas_go_where_there_is_room() {
         .capacity
         .as_ref()
         .expect("room decided");
-    assert_eq!((evidence.at, evidence.room[&key()]), (1_000, 12));
+    assert_eq!((evidence.at, evidence.room.get(&key())), (1_000, Some(&12)));
 }
 
 #[test]

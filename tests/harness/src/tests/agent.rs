@@ -50,7 +50,7 @@ impl Applier {
         let envelope = EnvelopeUnit {
             digest: unit.description.digest,
             revision: revision("c"),
-            replicas: BTreeMap::new(),
+            replicas: Default::default(),
             drift: Default::default(),
             gates: Vec::new(),
         };
@@ -109,7 +109,7 @@ fn described(objects: &[Value]) -> DesiredUnit {
             digest,
             bytes: 0,
         }),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
     }
 }
 

@@ -46,8 +46,8 @@ impl World {
 fn replicas(count: u64) -> BTreeMap<UnitKey, UnitPlacement> {
     let mut units = units('2', "two", &["a", "b"]);
     for placement in units.values_mut().flat_map(|unit| unit.clusters.values_mut()) {
-        let object = "apps/Deployment/shop/web".parse().expect("a valid key");
-        placement.replicas = BTreeMap::from([(object, count)]);
+        let object: render::ObjectKey = "apps/Deployment/shop/web".parse().expect("a valid key");
+        placement.replicas = [(object, count)].into();
     }
     units
 }

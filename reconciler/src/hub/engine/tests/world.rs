@@ -66,10 +66,10 @@ pub(super) fn units(digit: char, content: &str, clusters: &[&str]) -> BTreeMap<U
     };
     let placement = Placement {
         variant: default.clone(),
-        replicas: BTreeMap::new(),
+        replicas: Default::default(),
         drift: Default::default(),
         revision: revision(digit),
-        reasons: Vec::new(),
+        reasons: Default::default(),
         inputs: Digest::of_bytes(b""),
         capacity: None,
         leaves_at: None,

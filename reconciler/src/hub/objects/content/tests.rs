@@ -31,7 +31,7 @@ fn of(objects: Vec<DescribedObject>) -> Contents {
         digest: &description.digest,
         folder: FOLDER,
     };
-    contents(&description, &BTreeMap::new(), place)
+    contents(&description, &Default::default(), place)
 }
 
 /// What a part says, manifest by manifest.
@@ -136,7 +136,7 @@ fn a_chart_is_a_description_of_its_own_with_its_values() {
 fn replicas_that_are_divided_are_put_in() {
     let deployment = plain(json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 6}}));
-    let replicas = BTreeMap::from([(deployment.key.clone(), 2)]);
+    let replicas = [(deployment.key.clone(), 2)].into();
     let description = Description::new(vec![deployment]).expect("one key");
     let place = Place {
         digest: &description.digest,

@@ -21,7 +21,7 @@ fn told(world: &World) -> BTreeMap<Id, Told> {
         digest: &description.digest,
         folder: "units/shop/web/default",
     };
-    let contents = Arc::new(contents(&description, &BTreeMap::new(), place));
+    let contents = Arc::new(contents(&description, &Default::default(), place));
     let pairs = ["a", "b"].map(|name| ((unit("shop/web"), name.to_owned()), Arc::clone(&contents)));
     statuses(&Observation::new(&world.state), &BTreeMap::from(pairs))
 }

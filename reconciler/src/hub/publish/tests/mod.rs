@@ -136,10 +136,10 @@ fn add_variant(placement: &mut UnitPlacement, name: VariantName, digest: Digest)
         let cluster = ClusterName::parse(format!("{cluster}-{name}")).expect("valid");
         let entry = Placement {
             variant: name.clone(),
-            replicas: BTreeMap::new(),
+            replicas: Default::default(),
             drift: Default::default(),
             revision: source_revision(),
-            reasons: vec!["its labels match".to_owned()],
+            reasons: vec!["its labels match".to_owned()].into(),
             inputs: Digest::of_bytes(b"inputs"),
             capacity: None,
             leaves_at: None,
