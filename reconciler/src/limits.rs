@@ -557,3 +557,15 @@ pub const DEPENDANTS_QUESTIONS_MAX: usize = 8;
 
 /// Requests of one question to an API server at a time: half of what the applier may send, which goes on meanwhile.
 pub const DEPENDANTS_CONCURRENCY: usize = 4;
+
+/// Bytes of a predictor's answer: a number, and one for each value of a topology, of which there are some hundred.
+pub const PREDICTION_BYTES_MAX: usize = 64 << 10;
+
+/// Predictors that are asked at once: each takes a socket, and has a timeout of its own.
+pub const PREDICTIONS_AT_ONCE_MAX: usize = 32;
+
+/// Answers of predictors that are remembered: of a thousand clusters with ten templates each, in 1 MiB.
+pub const PREDICTIONS_MAX: usize = 10_000;
+
+/// How long a plan waits for predictors before what is known is decided; who answers later is looked at then.
+pub const PREDICTION_PATIENCE: Duration = Duration::from_secs(5);

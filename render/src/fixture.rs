@@ -39,6 +39,7 @@ pub(crate) fn cluster(name: &str, pairs: &[(&str, &str)]) -> Cluster {
         public_keys: Vec::new(),
         kubeconfig_context: None,
         elastic: None,
+        predictor: None,
         deletion: crate::model::DeletionPolicy::Orphan,
         file: "clusters.yaml".into(),
         line: 1,

@@ -35,6 +35,7 @@ pub mod name;
 pub mod nearest;
 pub mod plan;
 pub mod policy;
+pub mod predictor;
 pub mod published;
 pub mod quantity;
 pub mod release;

@@ -78,3 +78,16 @@ pub const NODE_GROUPS_MAX: usize = 1_000;
 
 /// Workloads of one report: as many as a large cluster's fleet has, in 1 MiB.
 pub const REPORTED_WORKLOADS_MAX: usize = 5_000;
+
+/// How long an answer of a predictor counts, and a failure to get one, in seconds: as long as decisions that no commit
+/// causes are apart, so that each has an answer of its own and no more is asked, however often clusters report.
+pub const PREDICTION_KEPT_SECONDS: i64 = 60;
+
+/// How long a predictor may take where its cluster's file does not say, in seconds: as Clusternet waits.
+pub const PREDICTOR_TIMEOUT_SECONDS: u64 = 20;
+
+/// As long as a cluster's file may let its predictor take, in seconds: its answer is to be there before it is too old.
+pub const PREDICTOR_TIMEOUT_SECONDS_MAX: u64 = 60;
+
+/// Characters of a predictor's own words in a reason.
+pub const PREDICTOR_WORDS_MAX: usize = 200;

@@ -47,6 +47,7 @@ pub(super) fn cluster(full_name: &str, labels: BTreeMap<String, String>) -> Clus
         public_keys: Vec::new(),
         kubeconfig_context: None,
         elastic: None,
+        predictor: None,
         deletion: render::model::DeletionPolicy::Orphan,
         file: "clusters.yaml".into(),
         line: 1,

@@ -25,6 +25,7 @@ pub mod observe;
 mod options;
 mod planner;
 mod predict;
+mod predictors;
 mod proposals;
 pub mod publish;
 mod registry;

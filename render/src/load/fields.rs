@@ -119,6 +119,11 @@ impl<'a> Fields<'a> {
         Some(value)
     }
 
+    /// The field's value, which stays to be read.
+    pub(super) fn peek(&self, name: &str) -> Option<&'a Value> {
+        self.map.get(name)
+    }
+
     fn value(&mut self, name: &'static str) -> Option<&'a Value> {
         self.written(name).filter(|value| !value.is_null())
     }

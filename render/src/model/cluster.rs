@@ -34,10 +34,22 @@ pub struct Cluster {
     pub deletion: DeletionPolicy,
     /// `spec.maxCapacity` with `capacity: elastic`: what its nodes have in all when its autoscaler is at its end.
     pub elastic: Option<Resources>,
+    /// `spec.predictor`: who is asked how many replicas fit, beside what the cluster itself reports.
+    pub predictor: Option<Predictor>,
     /// File and line of the declaration.
     pub file: Arc<str>,
     /// See `file`.
     pub line: u32,
+}
+
+/// Somebody who says how many replicas fit in a cluster, as Clusternet's predictors do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Predictor {
+    /// `https://` or `http://`, a host, and perhaps a path; checked at load.
+    pub url: String,
+    /// How long the hub waits for an answer, in seconds.
+    pub timeout_seconds: u64,
 }
 
 /// Who applies, and what the hub may reach.

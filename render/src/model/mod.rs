@@ -17,7 +17,7 @@ pub use apply::{
     SuspendedObject,
 };
 pub use budget::{PruneAllowance, PruneBudget};
-pub use cluster::{Cluster, SyncMode, Taint, TaintEffect};
+pub use cluster::{Cluster, Predictor, SyncMode, Taint, TaintEffect};
 pub use fleet::{
     Approval, Failover, FleetSpec, PlacementApproval, PlaintextSecrets, RenderMode, RenderSpec, SchedulingSpec,
 };

@@ -20,7 +20,8 @@ use crate::describe::Description;
 use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::fleet::Fleet;
-use crate::name::{Revision, UnitKey};
+use crate::name::{ClusterName, Revision, UnitKey};
+use crate::predictor::Question;
 use crate::published::{Published, UnitPlacement};
 use crate::schedule::{Ledger, in_order};
 
@@ -62,6 +63,8 @@ pub struct Plan {
     pub pending: BTreeMap<PreviewKey, PreviewRequest>,
     /// The units of which the room that clusters have decided something: other room may decide otherwise.
     pub by_room: BTreeSet<UnitKey>,
+    /// What predictors are to say, whether they have or not. Until then their clusters get no more by room.
+    pub questions: BTreeMap<(ClusterName, Digest), Question>,
     /// Findings of scheduling, localizing and policy, sorted; load's are not repeated.
     pub findings: Vec<Finding>,
 }
@@ -80,6 +83,9 @@ pub fn plan(snapshot: &Snapshot, memo: &mut Memo) -> Plan {
         }
         let pending = planned.pending.iter().map(|request| (request.key(), request.clone()));
         plan.pending.extend(pending);
+        let questions = planned.questions.iter();
+        let questions = questions.map(|question| ((question.cluster.clone(), question.key()), question.clone()));
+        plan.questions.extend(questions);
         plan.findings.extend(planned.findings.iter().cloned());
         if planned.by_room {
             plan.by_room.insert(key.clone());

@@ -31,6 +31,7 @@ fn cluster(name: &str) -> (ClusterName, Cluster) {
         public_keys: Vec::new(),
         kubeconfig_context: None,
         elastic: None,
+        predictor: None,
         deletion: crate::model::DeletionPolicy::Orphan,
         file: "clusters.yaml".into(),
         line: 1,

@@ -17,6 +17,7 @@ use crate::name::{ClusterName, ObjectKey, Revision, UnitKey, VariantName};
 use crate::plan::overridden::Overridden;
 use crate::plan::{Snapshot, previews};
 use crate::policy;
+use crate::predictor::Question;
 use crate::published::{Placement, UnitPlacement, Variant};
 use crate::schedule::{self, Assignment, Divided, Ledger};
 
@@ -41,6 +42,8 @@ pub(super) struct UnitPlan {
     pub(super) pending: Vec<PreviewRequest>,
     /// Whether the room that clusters have decided something: it is not remembered.
     pub(super) by_room: bool,
+    /// What predictors are to say of the unit.
+    pub(super) questions: Vec<Question>,
 }
 
 /// A content with what it was made from.
@@ -139,6 +142,7 @@ pub(super) fn plan_unit(
     let mut planned = UnitPlan {
         findings: scheduled.findings,
         by_room: scheduled.by_room,
+        questions: scheduled.questions,
         ..UnitPlan::default()
     };
     let encrypted = policy::check_encrypted(&unit.base).into_iter();

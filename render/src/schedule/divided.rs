@@ -8,9 +8,11 @@ use crate::capacity::PodRequirements;
 use crate::finding::Finding;
 use crate::model::{Bounds, Cluster, Dividing, Scheduling, SchedulingPolicy, Strategy, Subscription, Unsatisfiable};
 use crate::name::{ClusterName, ObjectKey};
+use crate::predictor::Question;
 use crate::published::{Evidence, UnitPlacement, Unplaced};
 use crate::schedule::candidates::{Chosen, Search};
 use crate::schedule::ledger::{Asking, Ledger, Workloads};
+use crate::schedule::predictions::{Judged, Prediction, prediction};
 use crate::schedule::share::{Room, Rule, Seat, Seats, Shares, Skew, share};
 use crate::schedule::unit::{Context, Inventory, Scheduled};
 use crate::schedule::{Assignment, clusternet, inputs, trouble};
@@ -137,18 +139,21 @@ impl Division<'_, '_> {
     fn by_room(&mut self, object: &ObjectKey, wanted: u64, strategy: Strategy) -> Result<(), Box<Finding>> {
         let mut seats = Seats::new();
         let mut said: BTreeMap<ClusterName, String> = BTreeMap::new();
+        let mut predictions: BTreeMap<ClusterName, Prediction> = BTreeMap::new();
         let names: Vec<ClusterName> = self.chosen.keys().cloned().collect();
         let had_all: u64 = names.iter().map(|name| self.had(name, object)).sum();
         for name in &names {
             let chosen = self.chosen[name];
             // With the number that is placed nothing moves, so that nobody needs to count.
-            let (room, text) = if had_all == wanted {
-                (Room::Unbounded, String::new())
+            let judged = if had_all == wanted {
+                Judged::without((Room::Unbounded, String::new()))
             } else {
-                self.room(chosen.cluster, object, wanted)
+                let own = self.room(chosen.cluster, object, wanted);
+                self.predicted(chosen.cluster, object, own, had_all < wanted)
             };
-            said.insert(name.clone(), text);
-            seats.insert(name.clone(), self.seat(name, chosen, object, room)?);
+            predictions.extend(judged.prediction.map(|prediction| (name.clone(), prediction)));
+            said.insert(name.clone(), judged.text);
+            seats.insert(name.clone(), self.seat(name, chosen, object, judged.room)?);
         }
         let rule = match strategy {
             Strategy::Spread => Rule::Spread,
@@ -173,6 +178,10 @@ impl Division<'_, '_> {
                 requirements: &requirements,
             };
             self.ledger.promise(&self.context.books(), cluster, asking, more);
+            let prediction = predictions.get(&name);
+            if let Some(prediction) = prediction {
+                self.ledger.predicted.add(&name, more, prediction.said);
+            }
             let Some(assignment) = self.scheduled.assignments.get_mut(&name) else {
                 continue;
             };
@@ -186,10 +195,14 @@ impl Division<'_, '_> {
             }
             reason.push_str(&bounds_text(Some(seat)));
             assignment.reasons.push(reason);
-            if let (Room::Replicas(room), Ok(report)) = (seat.room, self.context.reports.of(&name)) {
+            if let Room::Replicas(room) = seat.room {
+                let report = self.context.reports.of(&name).ok();
                 let evidence = assignment.capacity.get_or_insert_with(|| Evidence {
-                    at: report.at,
-                    sequence: report.capacity.sequence,
+                    at: report
+                        .map(|report| report.at)
+                        .or(prediction.map(|said| said.at))
+                        .unwrap_or_default(),
+                    sequence: report.and_then(|report| report.capacity.sequence),
                     room: ByObject::default(),
                 });
                 evidence.room.insert(object.clone(), room);
@@ -243,6 +256,20 @@ impl Division<'_, '_> {
                 (Room::Replicas(fit.replicas), text)
             }
         }
+    }
+
+    /// The same with what the cluster's predictor says, which is asked only where replicas are to be added.
+    fn predicted(&mut self, cluster: &Cluster, object: &ObjectKey, own: (Room, String), grows: bool) -> Judged {
+        let Some(question) = Question::about(cluster, &self.requirements(&cluster.name, object)) else {
+            return Judged::without(own);
+        };
+        let reports = self.context.reports;
+        if !grows {
+            return Judged::not_asked(reports.clusters.contains_key(&cluster.name), own);
+        }
+        let prediction = prediction(reports, &self.ledger.predicted, &question, self.context.now);
+        self.scheduled.questions.push(question);
+        Judged::least((cluster, reports), own, self.had(&cluster.name, object), prediction)
     }
 
     fn seat(

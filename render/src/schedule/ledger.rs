@@ -10,6 +10,7 @@ use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::published::{Placement, UnitPlacement};
 use crate::schedule::Reports;
 use crate::schedule::desired::workloads_of;
+use crate::schedule::predictions::Promised;
 
 /// Each object of a unit that has replicas.
 pub type Workloads = BTreeMap<ObjectKey, Workload>;
@@ -23,6 +24,8 @@ pub struct Ledger {
     accounts: BTreeMap<ClusterName, Account>,
     /// What this plan gives without asking for room.
     planned: Vec<(UnitKey, UnitPlacement)>,
+    /// What this plan gives of the room that predictors see.
+    pub(super) predicted: Promised,
 }
 
 #[derive(Clone, Debug)]

@@ -19,6 +19,7 @@ mod kept;
 mod ledger;
 mod moves;
 mod placements;
+mod predictions;
 mod reports;
 mod score;
 mod share;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::Capacity;
+use crate::digest::Digest;
 use crate::name::ClusterName;
+use crate::predictor::Predicted;
 
 /// What clusters said of their room, as far as it may be believed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +21,9 @@ pub struct Reports {
     pub sequence: Option<u64>,
     /// Since when clusters are silent, or are heard of. One that is not here was never heard of.
     pub presence: BTreeMap<ClusterName, Presence>,
+    /// Cluster → [key of a question](crate::predictor::Question::key) → what its predictor said.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub predicted: BTreeMap<ClusterName, BTreeMap<Digest, Predicted>>,
     /// Clusters that are there may not have said yet what they have: nothing is placed by room meanwhile.
     pub waiting: bool,
 }

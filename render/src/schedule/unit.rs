@@ -8,6 +8,7 @@ use crate::finding::Finding;
 use crate::fleet::{Fleet, Unit};
 use crate::model::{Cluster, Subscription, TaintEffect};
 use crate::name::{ClusterName, ObjectKey, UnitKey};
+use crate::predictor::Question;
 use crate::published::{UnitPlacement, Unplaced};
 use crate::schedule::candidates::{Search, search};
 use crate::schedule::choose::{Matching, choose};
@@ -46,6 +47,8 @@ pub struct Scheduled {
     pub findings: Vec<Finding>,
     /// Whether the room that clusters have decided something, so that another report may decide otherwise.
     pub by_room: bool,
+    /// What predictors are to say of it, whether they have or not.
+    pub questions: Vec<Question>,
 }
 
 /// What a unit's objects ask for on a cluster, after the overrides that meet it there.
@@ -109,6 +112,7 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
         left_out: BTreeMap::new(),
         findings,
         by_room: false,
+        questions: Vec::new(),
     };
     let desired = match desired_of(unit, &Divided::of(subscription)) {
         Ok(desired) => desired,

@@ -217,6 +217,20 @@ fn managed_cluster() -> Value {
                 }),
             ),
             (
+                "predictor",
+                object(
+                    "Who is asked how many replicas fit, as Clusternet asks its predictors.",
+                    &["url"],
+                    [
+                        (
+                            "url",
+                            text("https:// or http://, a host, and perhaps a path before /replicas/predict."),
+                        ),
+                        ("timeout", text("How long it may take: 20s without it, 60s at most.")),
+                    ],
+                ),
+            ),
+            (
                 "deletionPolicy",
                 choice(
                     "What becomes of its objects when its file is removed; Orphan without it.",

@@ -32,6 +32,8 @@ pub enum Event {
     Planned(Box<Planned>),
     /// Predictions of charts that a plan did not wait for are made.
     Predicted,
+    /// Predictors answered, or failed to, after a plan that did not wait for them.
+    RoomPredicted,
     /// Contents that were asked for: their objects, or that they cannot be read.
     Weighed {
         /// By digest.

@@ -56,6 +56,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::StateSeen(refs) => return state_seen(state, refs, now),
         // On what is predicted now, the plan may be another.
         Event::Predicted => state.predictions_moved = true,
+        Event::RoomPredicted => state.rooms_moved = true,
         Event::Weighed { holdings } => {
             state.weighing = false;
             state.holdings.extend(holdings);
@@ -129,7 +130,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.objects = condition;
             return Vec::new();
         }
-        Event::TimeCame => {}
+        Event::TimeCame => state.predictions_aged(),
     }
     next(state, now)
 }
@@ -219,6 +220,7 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     state.planned = Some((revision.clone(), base.clone()));
     state.plan_failed = None;
     state.by_room.clone_from(&planned.plan.by_room);
+    state.asked_at = (!planned.plan.questions.is_empty()).then_some(now);
     let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings.clone());
     state.accepted = Some(revision.clone());
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
@@ -371,7 +373,10 @@ pub fn next_time(state: &State) -> Option<i64> {
         .fleet
         .as_ref()
         .and_then(|fleet| fleet.suspensions().next_end(state.now));
-    [ends, state.next_room()].into_iter().flatten().min()
+    [ends, state.next_room(), state.next_prediction()]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 /// The next commit of `released`, when the strategy advances somebody or there is none yet.

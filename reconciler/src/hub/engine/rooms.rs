@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use render::capacity::Capacity;
+use render::limits::PREDICTION_KEPT_SECONDS;
+use render::model::Cluster;
 use render::schedule::{self, Presence, Reports};
 use render::time::rfc3339;
 use render::{ClusterName, Revision};
@@ -85,6 +87,8 @@ impl State {
             clusters: self.clusters.iter().filter_map(said).collect(),
             sequence: told.and_then(|record| record.sequence),
             presence: self.presence(),
+            // Whoever plans knows what predictors said.
+            predicted: BTreeMap::new(),
             waiting: !self.grace_over && self.lacks_a_room(),
         }
     }
@@ -109,9 +113,10 @@ impl State {
 
     /// Whether a registered cluster has not said yet what room it has.
     fn lacks_a_room(&self) -> bool {
-        let has = |name: &ClusterName| self.clusters.get(name).is_some_and(|known| known.room.said.is_some());
+        let said = |name: &ClusterName| self.clusters.get(name).is_some_and(|known| known.room.said.is_some());
+        let has = |(name, cluster): (&ClusterName, &Cluster)| cluster.predictor.is_some() || said(name);
         let fleet = self.fleet.as_ref();
-        fleet.is_none_or(|fleet| !fleet.clusters.keys().all(has))
+        fleet.is_none_or(|fleet| !fleet.clusters.iter().all(has))
     }
 
     /// Whether what was reported since the last plan may place what it left.
@@ -122,6 +127,20 @@ impl State {
     /// When the next decision that no commit causes may be made; `None` where at once.
     pub(super) fn next_move(&self) -> Option<i64> {
         self.moved_at.map(|at| at + MOVES_PAUSE_SECONDS)
+    }
+
+    /// When what predictors said is too old: whatever still waits for room is asked about again.
+    pub(super) fn next_prediction(&self) -> Option<i64> {
+        let ages = self.asked_at.map(|at| at + PREDICTION_KEPT_SECONDS);
+        ages.filter(|_| !self.by_room.is_empty())
+    }
+
+    /// Looks again at what waits for room, where what predictors said is too old.
+    pub(super) fn predictions_aged(&mut self) {
+        if self.next_prediction().is_some_and(|at| self.now >= at) {
+            self.asked_at = None;
+            self.rooms_moved = true;
+        }
     }
 
     /// When room is to be looked at, where it waits for its time.

@@ -82,6 +82,8 @@ pub struct State {
     pub(super) rooms_moved: bool,
     /// The units of the last plan of which room decided something, so that other room may decide otherwise.
     pub(super) by_room: BTreeSet<UnitKey>,
+    /// When predictors were asked for the last plan; `None` where it asked none.
+    pub(super) asked_at: Option<i64>,
     /// The newest revision that was decided on, whether that changed anything or not.
     pub(super) decided: Option<Revision>,
     /// When the newest decision was made that no commit caused, in seconds since 1970.

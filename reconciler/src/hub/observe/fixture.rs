@@ -326,6 +326,7 @@ fn registered(name: &str) -> Cluster {
         public_keys: Vec::new(),
         kubeconfig_context: None,
         elastic: None,
+        predictor: None,
         deletion: render::model::DeletionPolicy::Orphan,
         file: format!("clusters/{name}.yaml").into(),
         line: 1,

@@ -21,6 +21,7 @@ use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
 use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
+use crate::hub::predictors::Predictors;
 use crate::hub::publish::{Author, StateRepository};
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
@@ -64,6 +65,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let hub = Hub {
         state: Arc::clone(&state),
         predictor,
+        predictors: Arc::new(Predictors::new()),
         planner: Arc::new(Planner::new(
             Arc::clone(&opened.source),
             Some(Arc::clone(&sessions.keeper)),

@@ -19,6 +19,7 @@ use crate::hub::objects::Objects;
 use crate::hub::options::{HubError, HubOptions, OnRewrite};
 use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
+use crate::hub::predictors::Predictors;
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
 use crate::hub::source::{Look, Source};
@@ -31,6 +32,7 @@ pub(super) struct Hub {
     pub(super) keeper: Arc<Keeper>,
     pub(super) planner: Arc<Planner>,
     pub(super) predictor: Arc<Predictor>,
+    pub(super) predictors: Arc<Predictors>,
     pub(super) registry: Arc<Registry>,
     pub(super) clusters: Clusters,
     pub(super) dispatch: Arc<Dispatch>,
@@ -104,6 +106,7 @@ impl Hub {
     fn hear(&self, event: Event) {
         if let Event::ReleasedWritten(commit) = &event {
             self.housekeep_after(commit);
+            self.predictors.forget();
         }
         let effects = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);

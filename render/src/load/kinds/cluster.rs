@@ -5,10 +5,10 @@ use base64::Engine as _;
 use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::metadata::Metadata;
-use super::{OwnKind, Place, Reading, apply, labels};
+use super::{OwnKind, Place, Reading, apply, labels, predictor};
 use crate::capacity::Resources;
 use crate::model::{
-    Cluster, DeletionPolicy, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, SyncMode, Taint, TaintEffect,
+    Cluster, DeletionPolicy, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, Predictor, SyncMode, Taint, TaintEffect,
 };
 use crate::name::ClusterName;
 
@@ -28,6 +28,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
     let name = name(top, metadata);
     labels::check(top, "metadata.labels", &metadata.labels);
     let spec = top.object("spec").map(read_spec).unwrap_or_default();
+    let announced = predictor::announced(top, spec.predictor.is_some());
     let Some(name) = name else {
         return Reading {
             key: None,
@@ -55,6 +56,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
         drift: spec.drift,
         deletion: spec.deletion.unwrap_or(DeletionPolicy::Orphan),
         elastic: spec.elastic,
+        predictor: spec.predictor.or(announced),
         file: place.file.clone(),
         line: place.line,
     };
@@ -87,6 +89,7 @@ struct Spec {
     drift: Option<DriftMode>,
     deletion: Option<DeletionPolicy>,
     elastic: Option<Resources>,
+    predictor: Option<Predictor>,
 }
 
 fn read_spec(mut fields: Fields<'_>) -> Spec {
@@ -108,6 +111,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
     let drift = apply::drift_mode(&mut fields);
     let deletion = apply::deletion_policy(&mut fields);
     let elastic = elastic(&mut fields);
+    let predictor = predictor::read(&mut fields);
     let taints = fields.objects("taints").unwrap_or_default();
     let taints = taints.into_iter().filter_map(taint).collect();
     fields.finish();
@@ -120,6 +124,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
         drift,
         deletion,
         elastic,
+        predictor,
     }
 }
 

@@ -10,6 +10,7 @@ mod health_rule;
 mod labels;
 mod metadata;
 mod overrides;
+mod predictor;
 mod scheduling;
 mod selector;
 mod subscription;

@@ -215,3 +215,50 @@ fn a_fleet_says_what_may_move_placements() {
         ["fleet.yaml:5 Error FieldMissing spec.scheduling.failover.budget"]
     );
 }
+
+#[track_caller]
+fn predictor_of(fields: &str, expected: &[&str]) -> Option<(String, u64)> {
+    let text = format!("apiVersion: {THEIRS_CLUSTER}\nkind: ManagedCluster\nmetadata: {{name: a}}\n{fields}\n");
+    let (fleet, findings) = loaded(&[("a.yaml", &text)]);
+    assert_eq!(shown(&findings), expected, "{fields}: {findings:#?}");
+    let cluster = fleet.clusters.values().next()?;
+    let predictor = cluster.predictor.clone()?;
+    Some((predictor.url, predictor.timeout_seconds))
+}
+
+const THEIRS_CLUSTER: &str = "clusters.clusternet.io/v1beta1";
+
+#[test]
+fn a_cluster_says_who_predicts_its_room() {
+    let named = predictor_of("spec: {predictor: {url: 'https://p.example.com/a/', timeout: 5s}}", &[]);
+    assert_eq!(named, Some(("https://p.example.com/a".to_owned(), 5)));
+    let default = predictor_of("spec: {predictor: {url: 'http://10.0.0.1:8080'}}", &[]);
+    assert_eq!(default, Some(("http://10.0.0.1:8080".to_owned(), 20)));
+    predictor_of(
+        "spec: {predictor: {}}",
+        &["a.yaml:4 Error FieldMissing spec.predictor.url"],
+    );
+    let cloud = "spec: {predictor: {url: 'http://169.254.169.254/latest'}}";
+    predictor_of(cloud, &["a.yaml:4 Error FieldInvalid spec.predictor.url"]);
+    let long = "spec: {predictor: {url: 'https://p.example.com', timeout: 2m}}";
+    predictor_of(long, &["a.yaml:4 Error FieldInvalid spec.predictor.timeout"]);
+}
+
+#[test]
+fn what_clusternet_says_of_a_predictor_is_taken_where_the_hub_can_reach_it() {
+    const STATUS: &str = "a.yaml:1 Info ServerFields";
+    let direct = "status: {predictorEnabled: true, predictorDirectAccess: true, predictorAddress: '10.0.0.1:8080'}";
+    let told = "a.yaml:4 Info Predictor status.predictorAddress";
+    assert_eq!(
+        predictor_of(direct, &[STATUS, told]),
+        Some(("http://10.0.0.1:8080".to_owned(), 20))
+    );
+    let tunnelled = "status: {predictorEnabled: true, predictorAddress: '10.0.0.1:8080'}";
+    let told = "a.yaml:4 Warning NoEffect status.predictorEnabled";
+    assert_eq!(predictor_of(tunnelled, &[STATUS, told]), None);
+    let off = "status: {predictorEnabled: false, predictorDirectAccess: true, predictorAddress: '10.0.0.1:8080'}";
+    assert_eq!(predictor_of(off, &[STATUS]), None);
+    let cloud = "status: {predictorEnabled: true, predictorDirectAccess: true, predictorAddress: '169.254.169.254'}";
+    let told = "a.yaml:4 Warning NoEffect status.predictorAddress";
+    assert_eq!(predictor_of(cloud, &[STATUS, told]), None);
+}

@@ -14,7 +14,8 @@ fn probe(kind: &str) -> &'static str {
             "{approval: none, render: {mode: commits}, offline: {enforceFor: 1h}, policies: {applySetLabels: true},
    scheduling: {failover: {after: 5m, budget: {clusters: 1, per: 1h}}}}"
         }
-        "ManagedCluster" => "{taints: [{key: a, effect: NoSchedule}], drift: {mode: Report}}",
+        "ManagedCluster" => "{taints: [{key: a, effect: NoSchedule}], drift: {mode: Report},
+   predictor: {url: 'https://a', timeout: 5s}}",
         "Subscription" => {
             "subscribers: [{clusterAffinity: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: Exists}]},
     replicas: {min: 1}, subGroupStrategy: {minClusters: 1}}]

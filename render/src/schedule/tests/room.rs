@@ -12,9 +12,9 @@ use crate::name::UnitKey;
 use crate::published::Unplaced;
 use crate::schedule::{Ledger, Moves, Report, Scheduled, schedule_unit, workloads_of};
 
-const DYNAMIC: Scheduling = Scheduling::Dividing(Dividing::Dynamic(Strategy::Spread));
+pub(super) const DYNAMIC: Scheduling = Scheduling::Dividing(Dividing::Dynamic(Strategy::Spread));
 
-fn deployment(replicas: u64, cpu: &str) -> Base {
+pub(super) fn deployment(replicas: u64, cpu: &str) -> Base {
     let container = json!({ "name": "web", "resources": { "requests": { "cpu": cpu } } });
     base([json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
@@ -22,12 +22,12 @@ fn deployment(replicas: u64, cpu: &str) -> Base {
     })])
 }
 
-fn key() -> ObjectKey {
+pub(super) fn key() -> ObjectKey {
     ObjectKey::new("apps/v1", "Deployment", "", "web")
 }
 
 /// So many nodes with so many cores each, and nothing on them.
-fn capacity(nodes: u64, cores: i64) -> Capacity {
+pub(super) fn capacity(nodes: u64, cores: i64) -> Capacity {
     let all = Resources::from([("cpu", cores * 1_000), ("memory", 1 << 40), ("pods", 110)]);
     let group = NodeGroup {
         count: nodes,
@@ -42,7 +42,7 @@ fn capacity(nodes: u64, cores: i64) -> Capacity {
     }
 }
 
-fn reports(list: &[(&str, Capacity)]) -> Reports {
+pub(super) fn reports(list: &[(&str, Capacity)]) -> Reports {
     let report = |(name, capacity): &(&str, Capacity)| {
         let report = Report {
             capacity: Arc::new(capacity.clone()),
@@ -57,11 +57,11 @@ fn reports(list: &[(&str, Capacity)]) -> Reports {
     }
 }
 
-fn everywhere(scheduling: Scheduling) -> Subscription {
+pub(super) fn everywhere(scheduling: Scheduling) -> Subscription {
     subscription(scheduling, vec![subscriber(&[], None)])
 }
 
-fn scheduled(fleet: &Fleet, reports: &Reports, previous: Option<UnitPlacement>) -> Scheduled {
+pub(super) fn scheduled(fleet: &Fleet, reports: &Reports, previous: Option<UnitPlacement>) -> Scheduled {
     let key = fleet.units.keys().next().expect("the fleet has a unit").clone();
     let previous = previous.into_iter().map(|unit| (key.clone(), unit)).collect();
     let moves = Moves::default();
@@ -70,12 +70,12 @@ fn scheduled(fleet: &Fleet, reports: &Reports, previous: Option<UnitPlacement>) 
     schedule_unit(&context, &mut Ledger::default(), &workloads_of(unit), unit)
 }
 
-fn shares(scheduled: &Scheduled) -> Vec<u64> {
+pub(super) fn shares(scheduled: &Scheduled) -> Vec<u64> {
     let share = |assignment: &Assignment| assignment.replicas.get(&key()).copied().unwrap_or_default();
     scheduled.assignments.values().map(share).collect()
 }
 
-fn two(desired: u64) -> Fleet {
+pub(super) fn two(desired: u64) -> Fleet {
     fleet(
         vec![cluster("a", &[]), cluster("b", &[])],
         everywhere(DYNAMIC),

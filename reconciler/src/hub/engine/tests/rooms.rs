@@ -212,3 +212,59 @@ fn a_report_that_has_counted_what_is_released_leaves_nothing_to_deduct() {
     world.room("a", Some(capacity(4)), "");
     assert_eq!(world.state.rooms().sequence, world.sequence());
 }
+
+#[test]
+fn predictors_are_asked_again_once_their_answers_are_old_and_while_something_waits_for_room() {
+    let mut world = waiting();
+    world.asks = true;
+    world.now = 1_000;
+    world.room("a", Some(capacity(4)), "");
+    let plans = world.plans;
+    world.hear(Event::RoomPredicted);
+    assert_eq!(world.plans, plans + 1, "an answer came after the plan");
+    assert_eq!(next_time(&world.state), Some(1_060));
+    world.now = 1_030;
+    world.hear(Event::TimeCame);
+    assert_eq!(world.plans, plans + 1, "what was answered still counts");
+    world.now = 1_060;
+    world.hear(Event::TimeCame);
+    assert_eq!(world.plans, plans + 2);
+    world.by_room.clear();
+    world.asks = false;
+    world.hear(Event::RoomPredicted);
+    assert_eq!(next_time(&world.state), None, "nothing waits for room any more");
+}
+
+#[test]
+fn an_answer_of_a_predictor_moves_nothing_within_a_minute_of_the_last_decision() {
+    let mut world = waiting();
+    world.now = 1_000;
+    world
+        .source
+        .insert(revision('2'), (fleet('2', &["a", "b"]), replicas(3)));
+    world.room("a", Some(capacity(4)), "");
+    let plans = world.plans;
+    world.now = 1_030;
+    world.hear(Event::RoomPredicted);
+    assert_eq!(world.plans, plans);
+    assert_eq!(next_time(&world.state), Some(1_060));
+    world.now = 1_060;
+    world.hear(Event::TimeCame);
+    assert_eq!(world.plans, plans + 1);
+}
+
+#[test]
+fn a_cluster_with_a_predictor_is_not_waited_for_after_a_start() {
+    let mut world = waiting();
+    world.room("a", Some(capacity(4)), "");
+    assert!(world.reports.waiting, "b has not said what room it has");
+    let mut planned = fleet('3', &["a", "b"]);
+    let b = Arc::make_mut(&mut planned).clusters.get_mut(&cluster("b"));
+    b.expect("it is there").predictor = Some(render::model::Predictor {
+        url: "https://predictor.example.com".to_owned(),
+        timeout_seconds: 20,
+    });
+    world.source.insert(revision('3'), (planned, replicas(3)));
+    world.see('3', Relation::Follows);
+    assert!(!world.state.rooms().waiting);
+}

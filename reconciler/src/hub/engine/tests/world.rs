@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use render::guard::Holdings;
-use render::model::{Approval, Cluster, FleetSpec, SyncMode};
+use render::model::{Approval, Cluster, FleetSpec, Predictor, SyncMode};
+use render::predictor::Question;
 use render::published::{Placement, UnitPlacement, Variant};
 use render::{ClusterName, Digest, Fleet, ObjectKey, Plan, UnitKey, VariantName};
 
@@ -32,6 +33,7 @@ pub(super) fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
             public_keys: Vec::new(),
             kubeconfig_context: None,
             elastic: None,
+            predictor: None,
             deletion: render::model::DeletionPolicy::Orphan,
             file: "clusters.yaml".into(),
             line: 1,
@@ -103,6 +105,8 @@ pub(super) struct World {
     pub(super) now: i64,
     /// The units of every plan of which room decides something.
     pub(super) by_room: BTreeSet<UnitKey>,
+    /// Whether every plan asks a predictor.
+    pub(super) asks: bool,
     /// What the newest plan was told of rooms.
     pub(super) reports: render::schedule::Reports,
     pub(super) commits: u32,
@@ -129,6 +133,7 @@ impl World {
             plans: 0,
             now: 0,
             by_room: BTreeSet::new(),
+            asks: false,
             reports: render::schedule::Reports::default(),
             commits: 0,
             orphaned: BTreeMap::new(),
@@ -213,6 +218,7 @@ impl World {
                 let plan = Plan {
                     units,
                     by_room: self.by_room.clone(),
+                    questions: self.questions(),
                     ..Plan::default()
                 };
                 Some(Event::Planned(Box::new(Planned {
@@ -248,6 +254,20 @@ impl World {
                 None
             }
         }
+    }
+
+    fn questions(&self) -> BTreeMap<(ClusterName, Digest), Question> {
+        let question = Question {
+            cluster: cluster("a"),
+            cluster_id: "a".to_owned(),
+            predictor: Predictor {
+                url: "https://predictor.example.com".to_owned(),
+                timeout_seconds: 20,
+            },
+            body: Default::default(),
+        };
+        let asked = self.asks.then(|| ((cluster("a"), question.key()), question));
+        asked.into_iter().collect()
     }
 
     pub(super) fn write(&mut self, write: Write) -> Event {
