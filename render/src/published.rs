@@ -130,6 +130,21 @@ pub struct UnitPlacement {
     /// In `released`, where the unit is to leave: the units that needed it everywhere and leave too. They go first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_after: Vec<UnitKey>,
+    /// Not all clusters that match have it, so that one that gets it stands in for one that leaves.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub in_turn: bool,
+    /// In `released`, while some of its clusters are to get less: those that got more. They have to be healthy first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub awaited: BTreeMap<ClusterName, Awaited>,
+}
+
+/// A cluster that got more of a unit, while others are to get less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Awaited {
+    /// When it was told, in seconds since 1970.
+    pub since: i64,
+    /// The sequence with which it was told what it is to have now: what it said before is of something else.
+    pub sequence: u64,
 }
 
 /// A cluster that was silent for so long that others got its share.
@@ -240,6 +255,14 @@ impl UnitPlacement {
     }
 }
 
+impl Published {
+    /// The sequence of the commit that follows this one in `released`.
+    pub fn next_sequence(&self) -> u64 {
+        let record = self.record.as_ref();
+        record.and_then(|record| record.sequence).unwrap_or_default() + 1
+    }
+}
+
 impl VariantName {
     /// The name without the suffix of a held content.
     pub fn plain(&self) -> Self {
@@ -253,6 +276,10 @@ impl VariantName {
         let name = format!("{}-held-{}", self.plain(), digest.short(8));
         Self::parse(name).unwrap_or_else(|_| self.clone())
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[cfg(test)]

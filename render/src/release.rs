@@ -3,13 +3,16 @@
 //! The target (`rendered`), what is released now and what is suspended go in, advances come out; writing the
 //! commit is the hub's. The strategy is *all at once*: whatever the target says is due, but for what a
 //! Suspension holds, which stays as it is, and for what has to wait: a unit that needs another one on every cluster
-//! comes after it, and leaves before it. Waves and windows are other answers of the same function.
+//! comes after it, and leaves before it; and where clusters have shares of a unit, whoever gets less of it comes
+//! after those that get more (`in_turn`). Waves and windows are other answers of the same function.
 //!
 //! An object that changes hands stays with the unit that has it until the other one may come (`hand_over`).
 //!
 //! What a unit needs on its own cluster alone is no matter of this room: the applier there waits for it.
 
 mod hand_over;
+mod in_turn;
+mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,9 +20,12 @@ use std::sync::Arc;
 use crate::digest::Digest;
 use crate::guard::Holdings;
 use crate::model::DependencyClusters;
-use crate::name::{ClusterName, UnitKey};
+use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::published::{Placement, Published, UnitPlacement, Variant};
 use crate::suspend::Suspensions;
+use in_turn::Step;
+
+pub use unfinished::Unfinished;
 
 /// What is known beside the refs: what registered clusters said last, and what contents have.
 #[derive(Clone, Debug, Default)]
@@ -28,15 +34,28 @@ pub struct Observed {
     pub clusters: BTreeMap<ClusterName, BTreeMap<UnitKey, Seen>>,
     /// Content → its objects; `None` where it cannot be read. What is not there yet is asked for, see [`Due::unknown`].
     pub holdings: BTreeMap<Digest, Option<Arc<Holdings>>>,
+    /// Clusters that are not healthy yet with what they got, as far as anybody remembers.
+    pub unfinished: Arc<Unfinished>,
+    /// After so many seconds nobody waits any more for a cluster that got more of a unit; `None`: for ever.
+    pub move_seconds: Option<u64>,
 }
 
 /// How a unit fares on a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The content that this is about; `None` while it is being removed.
     pub digest: Option<Digest>,
+    /// The newest sequence that this is about; `None` where nobody says.
+    pub sequence: Option<u64>,
     /// How it fares there.
     pub outcome: Outcome,
+}
+
+impl Seen {
+    /// Whether it is about what a cluster was told with this sequence.
+    fn is_about(&self, told: &Variant, sequence: u64) -> bool {
+        self.digest == Some(told.digest) && self.sequence.is_some_and(|seen| seen >= sequence)
+    }
 }
 
 /// What came of a unit on a cluster.
@@ -61,14 +80,14 @@ pub struct Due {
     pub unknown: BTreeSet<Digest>,
 }
 
-/// A cluster's share of a unit that waits for another unit.
+/// A cluster's share of a unit that waits for another unit, or for another cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Whose unit.
     pub unit: UnitKey,
     /// Which cluster.
     pub cluster: ClusterName,
-    /// What it waits for.
+    /// What it waits for; the unit itself where it waits for its other clusters.
     pub other: UnitKey,
     /// A cluster where that is not so yet.
     pub on: ClusterName,
@@ -87,6 +106,17 @@ pub enum WaitReason {
     StillThere,
     /// The other unit, which gets an object of this one, is not released there yet.
     HandsOver,
+    /// The unit itself, of which that cluster gets more, is not healthy there yet.
+    Moves,
+    /// The unit itself, of which that cluster gets more, failed there.
+    MoveFailed,
+}
+
+impl WaitReason {
+    /// Whether it waits for other clusters of the unit itself.
+    pub fn is_move(self) -> bool {
+        matches!(self, Self::Moves | Self::MoveFailed)
+    }
 }
 
 impl std::fmt::Display for Waiting {
@@ -102,6 +132,8 @@ impl std::fmt::Display for Waiting {
                     "stays until {other}, which gets an object of it, is released to {on}"
                 )
             }
+            WaitReason::Moves => write!(f, "keeps what it has until {on}, which gets more, is healthy"),
+            WaitReason::MoveFailed => write!(f, "keeps what it has, since {other} failed on {on}, which gets more"),
         }
     }
 }
@@ -120,7 +152,18 @@ pub struct Advance {
 /// Whether what is due may depend on what clusters said, so that it is worth looking at.
 pub fn reads_outcomes(target: &Published, released: &Published) -> bool {
     let mut units = target.units.values().chain(released.units.values());
+    let moves = |(key, present): (&UnitKey, &UnitPlacement)| {
+        let wanted = target.units.get(key);
+        wanted.is_some_and(|wanted| wanted != present && in_turn::is_under_way(wanted, present))
+    };
     units.any(|unit| !unit.removed_after.is_empty() || needed_everywhere(unit).next().is_some())
+        || released.units.iter().any(moves)
+}
+
+/// When something may be due without anybody saying anything, since a cluster was waited for long enough; in seconds
+/// since 1970.
+pub fn next_end(released: &Published, move_seconds: u64, now: i64) -> Option<i64> {
+    in_turn::next_end(released, move_seconds, now)
 }
 
 /// What is due. `now` is in seconds since 1970.
@@ -167,6 +210,8 @@ struct Change<'a> {
     cluster: &'a ClusterName,
     from: Option<(&'a Placement, &'a Variant)>,
     to: Option<(&'a Placement, &'a Variant)>,
+    /// The replicas that it gets for now, in place of those of `to`.
+    replicas: Option<BTreeMap<ObjectKey, u64>>,
     /// A Suspension holds it.
     suspended: bool,
     /// What it waits for.
@@ -205,11 +250,15 @@ impl Change<'_> {
                 on,
                 why,
             }),
-            None => due.advances.push(Advance {
-                unit,
-                cluster,
-                to: self.to.map(|(placement, variant)| (placement.clone(), variant.clone())),
-            }),
+            None => {
+                let replicas = self.replicas;
+                let to = self.to.map(|(placement, variant)| {
+                    let mut placement = placement.clone();
+                    placement.replicas = replicas.unwrap_or(placement.replicas);
+                    (placement, variant.clone())
+                });
+                due.advances.push(Advance { unit, cluster, to });
+            }
         }
     }
 }
@@ -266,6 +315,7 @@ impl<'a> Look<'a> {
         changes: &mut Vec<Change<'a>>,
     ) {
         let clusters: BTreeSet<_> = wanted.clusters.keys().chain(present.clusters.keys()).collect();
+        let turn = in_turn::Turn::of(self, unit, wanted, present);
         let mut leaves_after = None;
         let mut comes_after = None;
         for cluster in clusters {
@@ -285,14 +335,34 @@ impl<'a> Look<'a> {
                 // Other replicas of what is there already need nothing.
                 Some(_) => &mut None,
             };
-            changes.push(Change {
+            let mut change = Change {
                 unit,
                 cluster,
                 from,
                 to,
+                replicas: None,
                 suspended,
                 wait: wait.clone(),
-            });
+            };
+            let (told, to) = (from.map(|(told, _)| told), to.map(|(to, _)| to));
+            match turn
+                .as_ref()
+                .filter(|_| !suspended)
+                .map(|turn| turn.step(cluster, told, to))
+            {
+                None | Some(Step::Whole) => {}
+                Some(Step::Stays(wait)) => change.wait = Some(wait),
+                Some(Step::Part(replicas, wait)) => {
+                    changes.push(Change {
+                        to: from,
+                        replicas: Some(replicas),
+                        wait: None,
+                        ..change
+                    });
+                    change.wait = Some(wait);
+                }
+            }
+            changes.push(change);
         }
     }
 
@@ -358,8 +428,9 @@ impl<'a> Look<'a> {
     }
 }
 
-/// What is released after these advances; the record is the caller's to write.
-pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>) -> Published {
+/// What is released after these advances; the record is the caller's to write. `now` is in seconds since 1970.
+pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>, now: i64) -> Published {
+    let nothing = UnitPlacement::default();
     let mut next = released.clone();
     let mut by_unit: BTreeMap<UnitKey, Vec<Advance>> = BTreeMap::new();
     for advance in advances {
@@ -367,23 +438,17 @@ pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>)
     }
     for (unit, advances) in by_unit {
         let present = next.units.remove(&unit).unwrap_or_default();
-        let newest = target.units.get(&unit).map(UnitPlacement::digests).unwrap_or_default();
-        let mut placement = UnitPlacement::compose(present.advanced(advances), &newest);
-        placement.depends_on = target
-            .units
-            .get(&unit)
-            .map(|unit| unit.depends_on.clone())
-            .unwrap_or_default();
-        placement.unplaced = target
-            .units
-            .get(&unit)
-            .map(|unit| unit.unplaced.clone())
-            .unwrap_or_default();
+        let wanted = target.units.get(&unit).unwrap_or(&nothing);
+        let mut placement = UnitPlacement::compose(present.advanced(advances), &wanted.digests());
+        placement.depends_on.clone_from(&wanted.depends_on);
+        placement.unplaced.clone_from(&wanted.unplaced);
+        placement.in_turn = wanted.in_turn;
         if !placement.clusters.is_empty() {
             next.units.insert(unit, placement);
         }
     }
     note_order(target, released, &mut next);
+    in_turn::note(target, released, &mut next, now);
     next
 }
 
@@ -428,6 +493,7 @@ impl UnitPlacement {
 #[cfg(test)]
 mod tests {
     mod hand_over;
+    mod in_turn;
     mod order;
 
     use std::sync::Arc;
@@ -459,8 +525,8 @@ mod tests {
             }))
         };
         Observed {
-            clusters: BTreeMap::new(),
             holdings: digests.map(|digest| (digest, empty())).collect(),
+            ..Observed::default()
         }
     }
 
@@ -468,7 +534,7 @@ mod tests {
     fn check(target: &Published, released: &Published, due: usize) {
         let advances = release(target, released, Suspensions::none(), &silence(&[target, released]), 0).advances;
         assert_eq!(advances.len(), due, "{advances:#?}");
-        let next = advance(target, released, advances);
+        let next = advance(target, released, advances, 0);
         assert_eq!(next.units, target.units, "all at once ends at the target");
         assert!(
             release(target, &next, Suspensions::none(), &silence(&[target, &next]), 0) == Due::default(),
@@ -506,7 +572,7 @@ mod tests {
             .into_iter()
             .take(1)
             .collect();
-        let mixed = advance(&new, &old, only_a);
+        let mixed = advance(&new, &old, only_a, 0);
         let unit = &mixed.units[&"t/web".parse().expect("a valid unit")];
         let (a, b) = (
             ClusterName::parse("a").expect("valid"),
@@ -659,7 +725,7 @@ mod tests {
             let declared = places.iter().zip(held).filter(|(_, held)| *held);
             let fleet = suspended(declared.map(|((unit, cluster), _)| suspension(Some(unit), named(cluster), None)).collect());
             let due = release(&target, &released, fleet.suspensions(), &silence(&[&target, &released]), 0);
-            let next = advance(&target, &released, due.advances);
+            let next = advance(&target, &released, due.advances, 0);
             for ((unit, cluster), held) in places.iter().zip(held) {
                 let content = |from: &Published| {
                     let unit = from.units.get(&unit.parse::<UnitKey>().expect("valid"))?;
@@ -673,7 +739,7 @@ mod tests {
                 "what is held is not due again"
             );
             let resumed = release(&target, &next, Suspensions::none(), &silence(&[&target, &next]), 0);
-            proptest::prop_assert_eq!(advance(&target, &next, resumed.advances).units, target.units, "and resuming ends at the target");
+            proptest::prop_assert_eq!(advance(&target, &next, resumed.advances, 0).units, target.units, "and resuming ends at the target");
         }
     }
 }

@@ -114,7 +114,9 @@ impl Verification {
                 }
             }
             for (cluster, placement) in said.clusters.iter().filter(|(_, said)| said.revision == *revision) {
-                match placement_again(placement, again.clusters.get(cluster), by_room) {
+                // While replicas move, a cluster may have what it had and what it gets.
+                let is_between = by_room || !said.awaited.is_empty();
+                match placement_again(placement, again.clusters.get(cluster), is_between) {
                     Again::Known(same) => {
                         expected(&mut self.expected, key).clusters.insert(cluster.clone(), same);
                     }
@@ -294,7 +296,7 @@ enum Again {
     Unknown,
 }
 
-fn placement_again(said: &Placement, again: Option<&Placement>, by_room: bool) -> Again {
+fn placement_again(said: &Placement, again: Option<&Placement>, may_differ: bool) -> Again {
     match again {
         Some(again) if again.variant.plain() == said.variant.plain() => {
             let is_divided = !again.replicas.is_empty() || !said.replicas.is_empty();
@@ -302,7 +304,7 @@ fn placement_again(said: &Placement, again: Option<&Placement>, by_room: bool) -
             if is_divided && again.inputs != said.inputs {
                 return Again::Unknown;
             }
-            if by_room {
+            if may_differ {
                 return Again::Known(said.clone());
             }
             Again::Known(Placement {

@@ -80,6 +80,8 @@ pub(super) struct Session {
     /// Whether a refusal hints that `kinds` is out of date.
     pub(super) doubts_kinds: bool,
     pub(super) inventory: Inventory,
+    /// The sequence of what should be.
+    pub(super) sequence: Option<u64>,
     /// Units whose content arrived.
     pub(super) units: BTreeMap<UnitKey, Unit>,
     /// Units whose content has not arrived.
@@ -151,6 +153,7 @@ impl Session {
             kinds,
             doubts_kinds: false,
             inventory,
+            sequence: None,
             units: BTreeMap::new(),
             missing: BTreeMap::new(),
             orphan: false,
@@ -206,6 +209,7 @@ impl Session {
     /// Takes over what should be; units that did not change keep what is known of them.
     pub(super) fn adopt(&mut self, desired: &Desired) {
         self.doubt_other_modes(desired);
+        self.sequence = Some(desired.held.sequence);
         let mut before = std::mem::take(&mut self.units);
         let mut fresh = Vec::new();
         for (key, unit) in &desired.units {

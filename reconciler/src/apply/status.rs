@@ -15,6 +15,8 @@ use crate::wire::{Corrections, Counts, Health, ObjectResult, ObjectState, UnitRe
 /// What an applier says; the whole of it, each time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ApplyReport {
+    /// The sequence of what `units` are the results of.
+    pub sequence: Option<u64>,
     /// Unit → how it fares; also units that are being removed.
     pub units: BTreeMap<UnitKey, UnitReport>,
     /// The cluster's version, once its API server said it.
@@ -49,6 +51,7 @@ impl Session {
     /// Says how everything fares, and what keeps it from going on.
     pub(super) fn publish_with(&self, report: &watch::Sender<ApplyReport>, trouble: String) {
         let mut next = ApplyReport {
+            sequence: self.sequence,
             units: self.unit_reports(),
             kubernetes_version: Some(self.version.clone()),
             api_versions: self.kinds.api_versions(),

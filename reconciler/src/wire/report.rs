@@ -28,6 +28,9 @@ pub struct Report {
     /// The newest envelope that was refused after `held`, with its sequence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<(u64, Refusal)>,
+    /// The sequence that `units` are the results of; absent where none is applied yet, and from agents that do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_sequence: Option<u64>,
     /// Unit → result; also units that are being removed.
     #[serde(default)]
     pub units: BTreeMap<UnitKey, UnitReport>,
@@ -136,6 +139,7 @@ impl Report {
             held_read: true,
             held,
             refused,
+            applied_sequence: applied.sequence,
             units: applied.units,
             kubernetes_version: applied.kubernetes_version,
             api_versions: applied.api_versions,

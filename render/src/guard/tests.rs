@@ -99,7 +99,7 @@ impl World {
         // What is held must be released as it stands, or the hub would release for ever.
         let (held, observed) = (crate::suspend::Suspensions::none(), crate::release::Observed::default());
         let due = crate::release::release(&target, &self.published, held, &observed, 0);
-        let released = crate::release::advance(&target, &self.published, due.advances);
+        let released = crate::release::advance(&target, &self.published, due.advances, 0);
         assert_eq!(
             crate::release::release(&target, &released, held, &observed, 0).advances,
             []

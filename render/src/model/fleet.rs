@@ -48,6 +48,10 @@ pub struct SchedulingSpec {
     /// When clusters that are silent lose their replicas to others; `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failover: Option<Failover>,
+    /// After so many seconds a cluster that got more of a unit is not waited for any more by those that get less;
+    /// `None`: for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub move_timeout_seconds: Option<u64>,
 }
 
 impl SchedulingSpec {

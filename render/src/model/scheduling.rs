@@ -73,6 +73,13 @@ pub struct Placing {
     pub replica_paths: Vec<DeclaredReplicas>,
 }
 
+impl Placing {
+    /// Whether only some of the clusters that match are taken.
+    pub fn is_a_choice(&self) -> bool {
+        self.by_sub_group || !self.clusters.is_default()
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &i32) -> bool {
     *number == 0

@@ -189,6 +189,7 @@ pub(super) fn plan_unit(
     planned.placement = UnitPlacement::compose(entries, &newest);
     planned.placement.depends_on = unit.subscription.apply.depends_on.clone();
     planned.placement.unplaced = scheduled.unplaced;
+    planned.placement.in_turn = unit.subscription.placing.is_a_choice();
     planned
 }
 
@@ -205,6 +206,7 @@ fn kept(context: &Context<'_>, previous: Option<&UnitPlacement>) -> UnitPlacemen
     UnitPlacement {
         depends_on: previous.depends_on.clone(),
         unplaced: previous.unplaced.clone(),
+        in_turn: previous.in_turn,
         ..UnitPlacement::compose(entries, &BTreeMap::new())
     }
 }

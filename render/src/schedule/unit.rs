@@ -158,7 +158,7 @@ fn narrow<'a>(
     search: &mut Search<'a>,
 ) -> Result<(), crate::schedule::choose::TooFew> {
     let placing = &subscription.placing;
-    if !placing.by_sub_group && placing.clusters == Default::default() {
+    if !placing.is_a_choice() {
         return Ok(());
     }
     let scores: BTreeMap<&'a ClusterName, Score> = search

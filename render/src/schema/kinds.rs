@@ -515,6 +515,12 @@ fn fleet_scheduling() -> Value {
                 choice("Whether a higher priority may take room.", &["never", "lowerPriority"]),
             ),
             ("failover", failover),
+            (
+                "moveTimeout",
+                filled_text(
+                    "How long a cluster that gets fewer replicas waits for those that get more; for ever by default.",
+                ),
+            ),
         ],
     )
 }

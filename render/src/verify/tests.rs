@@ -57,7 +57,7 @@ impl History {
             contents.extend(plan.contents);
             rendered.units = plan.units;
             let due = release(&rendered, &released, fleet.suspensions(), &Observed::default(), 0).advances;
-            released = advance(&rendered, &released, due);
+            released = advance(&rendered, &released, due, 0);
             released.record = Some(ReleaseRecord {
                 cause: Cause::SourceCommit,
                 source: revision.clone(),

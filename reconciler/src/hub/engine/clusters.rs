@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use render::ClusterName;
 use render::chart::Capabilities;
 use render::describe::is_chart;
-use render::release::{Observed, Outcome, Seen};
+use render::release::{Observed, Outcome, Seen, next_end};
+use render::{ClusterName, UnitKey};
 
 use super::event::Effect;
 use super::rooms::Room;
@@ -49,39 +49,69 @@ impl State {
     /// What registered clusters said last of their units, as far as it is about this lineage.
     pub(super) fn observed(&self) -> Observed {
         let said = self.clusters.iter().filter(|(cluster, _)| self.is_registered(cluster));
-        let clusters = said.filter_map(|(cluster, known)| {
-            let report = known.report.as_ref().filter(|report| report.held_read)?;
-            let held = report.held.as_ref();
-            let is_own = held.is_none_or(|held| self.is_own_lineage(&held.lineage));
-            let held = held.filter(|_| is_own).map(|held| &held.units);
-            let mut units: BTreeMap<_, _> = held
-                .into_iter()
-                .flatten()
-                .map(|(key, unit)| {
-                    let seen = Seen {
-                        digest: Some(unit.digest),
-                        outcome: Outcome::UnderWay,
-                    };
-                    (key.clone(), seen)
-                })
-                .collect();
-            for (key, unit) in &report.units {
-                let is_present = match unit.digest {
-                    // A result about an older content says nothing of the one that is held.
-                    Some(digest) => units.get(key).is_some_and(|held| held.digest == Some(digest)),
-                    // What is kept for good is nobody's work any more.
-                    None => unit.counts.removing > 0,
-                };
-                if is_present {
-                    let (digest, outcome) = (unit.digest, outcome(unit));
-                    units.insert(key.clone(), Seen { digest, outcome });
-                }
-            }
-            Some((cluster.clone(), units))
-        });
+        let clusters = said.filter_map(|(cluster, known)| Some((cluster.clone(), self.seen(known.report.as_ref()?)?)));
         Observed {
             clusters: clusters.collect(),
             holdings: self.holdings.clone(),
+            unfinished: Arc::clone(&self.unfinished),
+            move_seconds: self.move_seconds(),
+        }
+    }
+
+    /// What a cluster says of its units, also those that it is still removing; `None` while it cannot say what it holds.
+    fn seen(&self, report: &Report) -> Option<BTreeMap<UnitKey, Seen>> {
+        let held = report.held.as_ref();
+        let held = held.filter(|held| self.is_own_lineage(&held.lineage));
+        // A result of another lineage would count from another beginning.
+        let sequence = held.and_then(|held| report.applied_sequence.filter(|applied| *applied <= held.sequence));
+        let seen = |digest, outcome| Seen {
+            digest,
+            sequence,
+            outcome,
+        };
+        let units = held.into_iter().flat_map(|held| &held.units);
+        let mut units: BTreeMap<_, _> = units
+            .map(|(key, unit)| (key.clone(), seen(Some(unit.digest), Outcome::UnderWay)))
+            .collect();
+        for (key, unit) in &report.units {
+            let is_present = match unit.digest {
+                // A result about an older content says nothing of the one that is held.
+                Some(digest) => units.get(key).is_some_and(|held| held.digest == Some(digest)),
+                // What is kept for good is nobody's work any more.
+                None => unit.counts.removing > 0,
+            };
+            if is_present {
+                units.insert(key.clone(), seen(unit.digest, outcome(unit)));
+            }
+        }
+        report.held_read.then_some(units)
+    }
+
+    /// After so many seconds a cluster that got more of a unit is not waited for any more.
+    fn move_seconds(&self) -> Option<u64> {
+        self.fleet.as_ref()?.spec.scheduling.move_timeout_seconds
+    }
+
+    /// When a cluster will have been waited for long enough, in seconds since 1970.
+    pub(super) fn next_move_end(&self) -> Option<i64> {
+        let released = self.released.as_ref()?;
+        next_end(&released.published, self.move_seconds()?, self.now)
+    }
+
+    /// Remembers who was told to have more than before.
+    pub(super) fn note_told(&mut self, before: &StateCommit, now: i64) {
+        if let Some(released) = &self.released {
+            Arc::make_mut(&mut self.unfinished).told(&before.published, &released.published, now);
+        }
+    }
+
+    /// Forgets who is healthy with what it was told.
+    fn note_finished(&mut self, report: &Report) {
+        let Some(released) = self.released.as_ref().filter(|_| self.unfinished.has(&report.cluster)) else {
+            return;
+        };
+        if let Some(units) = self.seen(report) {
+            Arc::make_mut(&mut self.unfinished).said(&report.cluster, &units, &released.published);
         }
     }
 
@@ -133,6 +163,7 @@ impl State {
         let contradicts = |held| self.is_contradicted_by(&report.cluster, held);
         self.contradicted |= report.held.as_ref().is_some_and(contradicts);
         let has_charts = self.has_charts();
+        self.note_finished(&report);
         if let Some(known) = self.clusters.get_mut(&report.cluster) {
             if !known.says_the_same(&report) {
                 known.capabilities = capabilities(&report).map(Arc::new);

@@ -86,7 +86,9 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
                 state.restored = None;
             }
             let departed = state.departures();
-            state.released = Some(commit);
+            if let Some(before) = state.released.replace(commit) {
+                state.note_told(&before, now);
+            }
             let mut effects = next(state, now);
             if state.departures() != departed {
                 // Who may connect to be cleaned up is said there.
@@ -366,14 +368,14 @@ fn record(source: &Revision) -> ReleaseRecord {
     }
 }
 
-/// When the engine is to hear [`Event::TimeCame`]: a Suspension ends then, or what clusters have room for may be looked
-/// at again. In seconds since 1970.
+/// When the engine is to hear [`Event::TimeCame`]: a Suspension ends then, what clusters have room for may be looked at
+/// again, or a cluster was waited for long enough. In seconds since 1970.
 pub fn next_time(state: &State) -> Option<i64> {
     let ends = state
         .fleet
         .as_ref()
         .and_then(|fleet| fleet.suspensions().next_end(state.now));
-    [ends, state.next_room(), state.next_prediction()]
+        [ends, state.next_room(), state.next_prediction(), state.next_move_end()]
         .into_iter()
         .flatten()
         .min()
@@ -413,20 +415,21 @@ fn release_due(state: &mut State, now: i64) -> Result<Option<Write>, BTreeSet<Di
     if !due.unknown.is_empty() {
         return Err(due.unknown);
     }
-    let mut next = advance(&rendered.published, present, due.advances.clone());
+    let mut next = advance(&rendered.published, present, due.advances.clone(), now);
     let forgets = rendered
         .published
         .record
         .as_ref()
         .is_some_and(|record| forgets(present.record.as_ref(), &record.departed, fleet));
     let is_over = due.advances.is_empty() && released.is_some() && !state.contradicted && !forgets;
-    let waits = due.waiting.iter();
-    let waits = waits.map(|waiting| ((waiting.unit.clone(), waiting.cluster.clone()), waiting.to_string()));
-    let waiting = waits.collect();
+    // What waits for clusters may be due with any report.
+    let waits = !due.waiting.is_empty();
+    let waiting = due.waiting.into_iter();
+    let waiting = waiting.map(|waiting| ((waiting.unit.clone(), waiting.cluster.clone()), waiting));
+    let waiting = waiting.collect();
     if is_over {
-        // What waits for clusters may be due with any report.
-        state.settled = settled.filter(|_| due.waiting.is_empty());
-        if due.waiting.is_empty() {
+        state.settled = settled.filter(|_| !waits);
+        if !waits {
             state.holdings.clear();
         }
         state.waiting = waiting;
@@ -437,12 +440,7 @@ fn release_due(state: &mut State, now: i64) -> Result<Option<Write>, BTreeSet<Di
     };
     let parent = released.map(|released| released.commit.clone());
     let rendered = rendered.commit.clone();
-    let sequence = present
-        .record
-        .as_ref()
-        .and_then(|record| record.sequence)
-        .unwrap_or_default()
-        + 1;
+    let sequence = present.next_sequence();
     next.record = Some(ReleaseRecord {
         sequence: Some(sequence),
         rendered: Some(rendered),

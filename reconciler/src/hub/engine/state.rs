@@ -6,6 +6,7 @@ use std::sync::Arc;
 use render::guard::Holdings;
 use render::model::DeletionPolicy;
 use render::published::Departure;
+use render::release::{Unfinished, Waiting};
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 
 use super::clusters::ClusterState;
@@ -60,8 +61,10 @@ pub struct State {
     pub objects: Option<Condition>,
     /// Counts the writes to the state refs that began or ended.
     pub writes: u64,
-    /// What is not released yet, since it waits for another unit: why.
-    pub waiting: BTreeMap<(UnitKey, ClusterName), String>,
+    /// What is not released yet, since it waits for another unit or another cluster.
+    pub waiting: BTreeMap<(UnitKey, ClusterName), Waiting>,
+    /// Clusters that are not healthy yet with what they got.
+    pub(super) unfinished: Arc<Unfinished>,
     /// What contents have, as far as something waits and others may lose objects to it.
     pub(super) holdings: BTreeMap<Digest, Option<Arc<Holdings>>>,
     /// Contents were asked for.

@@ -1,4 +1,5 @@
 mod approval;
+mod in_turn;
 mod leaving;
 mod previews;
 mod refs;

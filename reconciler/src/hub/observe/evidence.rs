@@ -1,6 +1,7 @@
 //! The two rungs that only the cluster itself can speak for, from what it reported.
 
 use render::model::DriftMode;
+use render::release::Waiting;
 use render::{ClusterName, Finding, ObjectKey, UnitKey};
 use serde::Serialize;
 
@@ -20,6 +21,9 @@ pub(super) const TROUBLE: &str = "ApplierInTrouble";
 
 /// Something that the unit needs is not healthy yet. Waiting is no failure: nothing is counted as one.
 pub(super) const DEPENDENCY: &str = "DependencyNotReady";
+
+/// Other clusters get more of the unit, and are not healthy with it yet.
+const MOVING: &str = "Moving";
 
 /// Something that the unit needs failed, and that is where somebody has to look.
 pub(super) const BLOCKED: &str = "DependencyFailed";
@@ -48,6 +52,12 @@ pub(super) fn worst(cluster: &ClusterName, report: &UnitReport) -> Vec<WorstObje
         result: result.clone(),
     };
     report.worst.iter().filter(bad).map(named).collect()
+}
+
+/// What a unit's release to a cluster waits for.
+pub(super) fn waiting(kind: &'static str, waiting: &Waiting) -> Condition {
+    let reason = if waiting.why.is_move() { MOVING } else { DEPENDENCY };
+    Condition::unknown(kind, reason, waiting.to_string())
 }
 
 /// A finding in one line, place first.

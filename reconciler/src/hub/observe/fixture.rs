@@ -192,6 +192,7 @@ impl World {
         let held = self.state.envelope(&cluster(name)).map(|envelope| envelope.held());
         let mut report = Report {
             without_hub_since: None,
+            applied_sequence: None,
             capacity: None,
             capacity_unknown: String::new(),
             version: Report::VERSION,

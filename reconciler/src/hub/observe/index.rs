@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use render::model::Suspension;
 use render::published::{Placement, Variant};
+use render::release::Waiting;
 use render::{ClusterName, Finding, UnitKey};
 
 use super::condition::{Condition, Status};
@@ -100,9 +101,8 @@ impl<'a> Observation<'a> {
     }
 
     /// What a unit's release on a cluster waits for.
-    pub(super) fn waiting(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&'a str> {
-        let waiting = &self.state.waiting;
-        waiting.get(&(unit.clone(), cluster.clone())).map(String::as_str)
+    pub(super) fn waiting(&self, unit: &UnitKey, cluster: &ClusterName) -> Option<&'a Waiting> {
+        self.state.waiting.get(&(unit.clone(), cluster.clone()))
     }
 
     /// The Suspension that keeps all of a cluster as it is.

@@ -264,7 +264,7 @@ impl Observation<'_> {
                 return Condition::unknown(kind, SUSPENDED, message);
             }
             if let Some(waits) = self.waiting(unit, cluster) {
-                return Condition::unknown(kind, evidence::DEPENDENCY, waits);
+                return evidence::waiting(kind, waits);
             }
             return Condition::unknown(kind, "NotReleasedYet", format!("{cluster} is not told yet"));
         };
@@ -280,8 +280,14 @@ impl Observation<'_> {
             return Condition::unknown(kind, SUSPENDED, message);
         }
         if let Some(waits) = self.waiting(unit, cluster) {
+            if variant.digest == released.digest {
+                return evidence::waiting(kind, waits);
+            }
             let message = format!("{waits}; {cluster} is still told what was rendered from {older}");
-            return Condition::unknown(kind, evidence::DEPENDENCY, message);
+            return Condition {
+                message,
+                ..evidence::waiting(kind, waits)
+            };
         }
         Condition::unknown(
             kind,
@@ -311,7 +317,7 @@ impl Observation<'_> {
                 format!("suspended by {}; {cluster} keeps it", suspension.label()),
             ),
             (Some(_), None) => match self.waiting(unit, cluster) {
-                Some(waits) => Condition::unknown(Rung::Released.as_str(), evidence::DEPENDENCY, waits),
+                Some(waits) => evidence::waiting(Rung::Released.as_str(), waits),
                 None => Condition::unknown(
                     Rung::Released.as_str(),
                     "NotReleasedYet",

@@ -371,6 +371,7 @@ pub(super) fn of_fleet(mut fields: Fields<'_>) -> SchedulingSpec {
     let placement_approval = fields.choice("placementApproval", &approvals).unwrap_or_default();
     let preemption = fields.choice("preemption", &[("never", false), ("lowerPriority", true)]);
     let failover = fields.object("failover").and_then(failover);
+    let move_timeout_seconds = duration(&mut fields, "moveTimeout");
     if preemption == Some(true) {
         let message = "has no effect in this version: no unit takes the room of another";
         fields.warning("preemption", "NoEffect", message);
@@ -384,6 +385,7 @@ pub(super) fn of_fleet(mut fields: Fields<'_>) -> SchedulingSpec {
         placement_approval,
         preemption: preemption.unwrap_or_default(),
         failover,
+        move_timeout_seconds,
     }
 }
 

@@ -208,6 +208,17 @@ fn a_fleet_says_what_may_move_placements() {
         return_seconds: 600,
     };
     assert_eq!(found.failover, Some(failover));
+    let (found, findings) = fleet("moveTimeout: 30m");
+    assert_eq!((found.move_timeout_seconds, findings), (Some(1_800), Vec::new()));
+    let (found, findings) = fleet("moveTimeout: soon");
+    assert_eq!(
+        found.move_timeout_seconds, None,
+        "they wait for ever, which breaks nothing"
+    );
+    assert_eq!(
+        findings,
+        ["fleet.yaml:5 Error FieldInvalid spec.scheduling.moveTimeout"]
+    );
     let (found, findings) = fleet("failover: {after: 5m}");
     assert_eq!(found.failover, None, "without a budget nothing is moved");
     assert_eq!(

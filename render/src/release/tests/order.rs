@@ -35,6 +35,7 @@ pub(super) fn observed(said: &[(&str, &str, Option<&str>, Outcome)]) -> Observed
     for (name, key, content, outcome) in said {
         let seen = Seen {
             digest: content.map(|content| Digest::of_bytes(content.as_bytes())),
+            sequence: None,
             outcome: *outcome,
         };
         observed
@@ -69,7 +70,7 @@ fn step(
         .iter()
         .map(|waiting| format!("{} {} {waiting}", waiting.unit, waiting.cluster))
         .collect();
-    (advance(target, released, due.advances), advanced, waiting)
+    (advance(target, released, due.advances, 0), advanced, waiting)
 }
 
 pub(super) const HEALTHY: Outcome = Outcome::Healthy;

@@ -38,6 +38,7 @@ fn heard(world: &mut World, name: &str, has_anything: bool) {
     let units = has_anything.then(|| (unit("shop/web"), nothing));
     let report = Report {
         without_hub_since: None,
+        applied_sequence: None,
         capacity: None,
         capacity_unknown: String::new(),
         version: Report::VERSION,
@@ -131,7 +132,7 @@ fn an_object_that_moves_to_a_unit_that_waits_is_not_released_from_the_one_that_h
         "nobody is told to let go of it"
     );
     assert_eq!(
-        world.state.waiting[&(unit("t/giver"), cluster("a"))],
+        world.state.waiting[&(unit("t/giver"), cluster("a"))].to_string(),
         "stays until t/taker, which gets an object of it, is released to a"
     );
 }

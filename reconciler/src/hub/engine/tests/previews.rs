@@ -40,6 +40,7 @@ fn said(name: &str, version: &str) -> Event {
         kubernetes_version: Some(version.to_owned()),
         api_versions: vec!["v1/Service".to_owned()],
         without_hub_since: None,
+        applied_sequence: None,
         capacity: None,
         capacity_unknown: String::new(),
         trouble: String::new(),

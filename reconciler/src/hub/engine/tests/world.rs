@@ -362,6 +362,7 @@ impl World {
         });
         let report = Report {
             without_hub_since: None,
+            applied_sequence: None,
             capacity: None,
             capacity_unknown: String::new(),
             version: Report::VERSION,
