@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::capacity::{Capacity, NodeGroup, Nodes, Resources};
 use crate::digest::Digest;
 use crate::fleet::{Base, Fleet, ManifestObject, Unit};
 use crate::model::{
@@ -12,6 +13,7 @@ use crate::model::{
     Subscription, SyncMode,
 };
 use crate::name::{ClusterName, ObjectKey, Revision, UnitKey};
+use crate::schedule::{Report, Reports};
 use crate::selector::LabelSelector;
 
 pub(crate) fn cluster_name(name: &str) -> ClusterName {
@@ -176,5 +178,46 @@ pub(crate) fn globalization(
         kind: OverrideKind::Globalization { cluster_affinity },
         namespace: String::new(),
         ..localization(name, object, steps)
+    }
+}
+
+/// A Base with one Deployment of so many replicas, each of which asks for so many cores.
+pub(crate) fn deployment(replicas: u64, cpu: &str) -> Base {
+    let container = json!({ "name": "web", "resources": { "requests": { "cpu": cpu } } });
+    base([json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
+        "spec": { "replicas": replicas, "template": { "spec": { "containers": [container] } } },
+    })])
+}
+
+/// So many nodes with so many cores each, and nothing on them.
+pub(crate) fn capacity(nodes: u64, cores: i64) -> Capacity {
+    let all = Resources::from([("cpu", cores * 1_000), ("memory", 1 << 40), ("pods", 110)]);
+    let group = NodeGroup {
+        count: nodes,
+        allocatable: all.clone(),
+        free: all,
+        ..NodeGroup::default()
+    };
+    Capacity {
+        version: Capacity::VERSION,
+        nodes: Nodes(vec![group]),
+        ..Capacity::default()
+    }
+}
+
+/// What these clusters said at second 1,000.
+pub(crate) fn reports(list: &[(&str, Capacity)]) -> Reports {
+    let report = |(name, capacity): &(&str, Capacity)| {
+        let report = Report {
+            capacity: Arc::new(capacity.clone()),
+            at: 1_000,
+            doubt: None,
+        };
+        (cluster_name(name), report)
+    };
+    Reports {
+        clusters: list.iter().map(report).collect(),
+        ..Reports::default()
     }
 }

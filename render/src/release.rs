@@ -17,10 +17,11 @@ mod unfinished;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::by_object::ByObject;
 use crate::digest::Digest;
 use crate::guard::Holdings;
 use crate::model::DependencyClusters;
-use crate::name::{ClusterName, ObjectKey, UnitKey};
+use crate::name::{ClusterName, UnitKey};
 use crate::published::{Placement, Published, UnitPlacement, Variant};
 use crate::suspend::Suspensions;
 use in_turn::Step;
@@ -211,7 +212,7 @@ struct Change<'a> {
     from: Option<(&'a Placement, &'a Variant)>,
     to: Option<(&'a Placement, &'a Variant)>,
     /// The replicas that it gets for now, in place of those of `to`.
-    replicas: Option<BTreeMap<ObjectKey, u64>>,
+    replicas: Option<ByObject>,
     /// A Suspension holds it.
     suspended: bool,
     /// What it waits for.

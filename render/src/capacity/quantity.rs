@@ -48,6 +48,23 @@ fn scaled(digits: &str, thousandths: i128) -> Option<i128> {
     (scaled % unit == 0).then_some(scaled / unit)
 }
 
+/// An amount as Kubernetes writes it, exactly: `cpu` comes in thousandths, bytes in the largest unit that they fill.
+pub(super) fn written(name: &str, amount: i64) -> String {
+    if name == "cpu" {
+        return match amount % 1_000 {
+            0 => (amount / 1_000).to_string(),
+            _ => format!("{amount}m"),
+        };
+    }
+    let are_bytes = matches!(name, "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
+    let units = [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
+    let fills = |(_, bits): &(&str, u32)| amount != 0 && amount % (1 << bits) == 0;
+    match units.into_iter().find(fills).filter(|_| are_bytes) {
+        Some((unit, bits)) => format!("{}{unit}", amount >> bits),
+        None => amount.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +92,27 @@ mod tests {
             ("1e99999999999", None),
         ] {
             assert_eq!(thousandths(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_written_so_that_they_read_as_the_same() {
+        for (name, amount, expected) in [
+            ("cpu", 8_000, "8"),
+            ("cpu", 1_500, "1500m"),
+            ("cpu", 0, "0"),
+            ("memory", 3 << 29, "1536Mi"),
+            ("memory", 16 << 30, "16Gi"),
+            ("memory", 1_000, "1000"),
+            ("memory", -(1 << 30), "-1Gi"),
+            ("hugepages-2Mi", 4 << 20, "4Mi"),
+            ("pods", 1_024, "1024"),
+            ("nvidia.com/gpu", 2, "2"),
+        ] {
+            let text = written(name, amount);
+            assert_eq!(text, expected, "{name}");
+            let unit = if name == "cpu" { 1 } else { 1_000 };
+            assert_eq!(thousandths(&text), Some(i128::from(amount) * unit), "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::quantity::thousandths;
+use super::quantity::{thousandths, written};
 
 /// Amounts by resource name: `cpu` in thousandths of a core, everything else whole (bytes, devices, pods). A resource
 /// that is not named is 0.
@@ -40,6 +40,12 @@ impl Resources {
     /// Whether nothing is named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Each amount as Kubernetes writes it.
+    pub fn quantities(&self) -> BTreeMap<String, String> {
+        let text = |(name, amount): (&str, i64)| (name.to_owned(), written(name, amount));
+        self.iter().map(text).collect()
     }
 
     /// Sets one amount.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::room::{RoomExplanation, ScoreExplanation};
 use crate::by_object::ByObject;
 use crate::finding::Finding;
 use crate::model::{Cluster, DriftMode, Subscription};
 use crate::name::{ClusterName, VariantName};
 use crate::published::{Placement, UnitPlacement};
-use crate::schedule::{Assignment, SubscriberMatch, Why, why};
+use crate::schedule::{Assignment, ChoiceRule, LeftOut, SubscriberMatch, Why, why};
 use crate::suspend::Suspensions;
 
 /// Why a cluster has a unit or not.
@@ -20,8 +21,17 @@ pub struct ClusterExplanation {
     pub cluster: ClusterName,
     /// What was decided.
     pub decision: Decision,
+    /// By which rule it has it not, or keeps it; `None` where it is simply chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
     /// Why, in sentences for people.
     pub reasons: Vec<String>,
+    /// What speaks for it, where it may have the unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<ScoreExplanation>,
+    /// What is known of its room; `None` where nothing of the unit has replicas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<RoomExplanation>,
     /// Every subscriber, and whether it matches.
     pub subscribers: Vec<SubscriberMatch>,
     /// Which variant it gets; `None` where it gets none.
@@ -30,6 +40,9 @@ pub struct ClusterExplanation {
     /// Its replicas, where they are divided.
     #[serde(skip_serializing_if = "ByObject::is_empty")]
     pub replicas: ByObject,
+    /// Its replicas in what is published.
+    #[serde(skip_serializing_if = "ByObject::is_empty")]
+    pub had: ByObject,
     /// What is done there about what others change; `None` where it does not have the unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftMode>,
@@ -57,6 +70,43 @@ pub enum Decision {
     Blocked,
 }
 
+/// The rule that decided about a cluster which the unit is not simply placed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Rule {
+    /// What is asked of every cluster.
+    Filter(Filter),
+    /// Others are better.
+    Choice(ChoiceRule),
+}
+
+/// What is asked of every cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Filter {
+    /// `subscribers`: none matches its labels.
+    Selector,
+    /// A taint that is not tolerated.
+    Taint,
+    /// An Error holds what is there, or keeps the unit away.
+    Error,
+    /// Nothing would place the unit there, and no better placement can be made.
+    NoBetter,
+}
+
+impl Rule {
+    fn of(decision: Decision, left_out: Option<&LeftOut>) -> Option<Self> {
+        let filter = match decision {
+            Decision::Chosen => return None,
+            Decision::LeftOut => return left_out.map(|left_out| Self::Choice(left_out.by)),
+            Decision::NotMatched => Filter::Selector,
+            Decision::Tainted => Filter::Taint,
+            Decision::Held | Decision::Blocked => Filter::Error,
+            Decision::Kept => Filter::NoBetter,
+        };
+        Some(Self::Filter(filter))
+    }
+}
+
 impl Decision {
     /// Whether the cluster has the unit.
     pub fn has_it(self) -> bool {
@@ -69,7 +119,7 @@ pub(super) struct Explain<'a> {
     pub(super) subscription: &'a Subscription,
     pub(super) assignments: &'a BTreeMap<ClusterName, Assignment>,
     /// Clusters that match and are not taken: why.
-    pub(super) left_out: &'a BTreeMap<ClusterName, String>,
+    pub(super) left_out: &'a BTreeMap<ClusterName, LeftOut>,
     pub(super) previous: Option<&'a UnitPlacement>,
     /// The Errors that hold the unit, as a whole or on some clusters.
     pub(super) errors: &'a [Finding],
@@ -103,13 +153,17 @@ impl Explain<'_> {
         ClusterExplanation {
             cluster: name.clone(),
             decision,
+            rule: Rule::of(decision, left_out),
             reasons: reasons(decision, &why, assignment, before, error)
                 .into_iter()
-                .chain(left_out.cloned())
+                .chain(left_out.map(|left_out| left_out.why.clone()))
                 .collect(),
+            score: None,
+            capacity: None,
             subscribers: why.subscribers,
             variant: None,
             replicas,
+            had: before.map(|before| before.replicas.clone()).unwrap_or_default(),
             drift: decision.has_it().then_some(drift),
             suspended_by: held.map(|suspension| suspension.label()),
         }

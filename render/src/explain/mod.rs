@@ -5,7 +5,9 @@
 //! without a value of any object. What clusters say of it, and how it is printed, is deliberately not here.
 
 mod cluster;
+mod inventory;
 mod predicted;
+mod room;
 mod variant;
 
 use std::collections::BTreeMap;
@@ -14,13 +16,17 @@ use serde::Serialize;
 
 use crate::finding::Finding;
 use crate::fleet::Fleet;
+use crate::localize;
 use crate::model::Cluster;
-use crate::name::{ClusterName, UnitKey};
-use crate::published::Published;
-use crate::schedule::{self, Ledger, Reports, workloads_of};
+use crate::name::{ClusterName, ObjectKey, UnitKey};
+use crate::plan::Overridden;
+use crate::published::{Published, Unplaced};
+use crate::schedule::{self, Inventory as _, Ledger, Reports};
 
-pub use cluster::{ClusterExplanation, Decision};
+pub use cluster::{ClusterExplanation, Decision, Filter, Rule};
+pub use inventory::{FeedInventory, Requirement};
 pub use predicted::{ChartObject, PredictedChart, predicted};
+pub use room::{ObjectRoom, RoomExplanation, ScoreExplanation};
 pub use variant::{Standing, VariantExplanation};
 
 /// What an explanation looks at.
@@ -54,6 +60,12 @@ pub struct Explanation {
     pub clusters: Vec<ClusterExplanation>,
     /// What is made for the clusters that have it, sorted by name.
     pub variants: Vec<VariantExplanation>,
+    /// What its objects ask for on the clusters that match, after the overrides that meet them there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub feed_inventory: Vec<FeedInventory>,
+    /// Divided objects of which some replicas find no place.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unplaced: BTreeMap<ObjectKey, Unplaced>,
     /// What holds it, and what is said of its placement, sorted.
     pub findings: Vec<Finding>,
 }
@@ -65,7 +77,10 @@ pub fn explain(looking: &Context<'_>, key: &UnitKey, only: Option<&ClusterName>)
     let previous = looking.published.units.get(key);
     let moves = schedule::Moves::default();
     let context = schedule::Context::new(fleet, looking.reports, &looking.published.units, &moves, looking.now);
-    let scheduled = schedule::schedule_unit(&context, &mut Ledger::default(), &workloads_of(unit), unit);
+    let overrides = localize::Index::new(fleet);
+    let touching = overrides.touching(&unit.base);
+    let inventory = Overridden::new(unit, &touching);
+    let scheduled = schedule::schedule_unit(&context, &mut Ledger::default(), &inventory, unit);
     let (assignments, left_out, mut findings) = (scheduled.assignments, scheduled.left_out, scheduled.findings);
     findings.extend(unit.blocked.iter().cloned());
     let errors = findings.iter().filter(|finding| finding.is_error());
@@ -103,6 +118,20 @@ pub fn explain(looking: &Context<'_>, key: &UnitKey, only: Option<&ClusterName>)
     for cluster in explained.iter_mut().filter(|cluster| cluster.decision.has_it()) {
         cluster.variant = of_cluster.get(&cluster.cluster).map(|name| (*name).clone());
     }
+    let standings = schedule::standings(&context, &unit.subscription, previous);
+    let mut ledger = Ledger::default();
+    for (explained, cluster) in explained.iter_mut().zip(&clusters) {
+        explained.score = standings.get(&cluster.name).copied().map(Into::into);
+        let workloads = inventory.workloads(cluster);
+        if !workloads.is_empty() {
+            let asked = (*cluster, workloads.as_ref());
+            explained.capacity = Some(room::room(&context, &mut ledger, &unit.subscription, asked));
+        }
+    }
+    let matching = explained.iter().zip(&clusters);
+    let matching = matching.filter(|(explained, _)| explained.decision != Decision::NotMatched);
+    let asked = matching.map(|(_, cluster)| (cluster.name.clone(), inventory.workloads(cluster)));
+    let feed_inventory = inventory::inventories(asked);
     findings.extend(variants.iter().flat_map(VariantExplanation::problems));
     findings.sort();
     findings.dedup();
@@ -113,6 +142,8 @@ pub fn explain(looking: &Context<'_>, key: &UnitKey, only: Option<&ClusterName>)
         objects: unit.base.objects.len(),
         clusters: explained,
         variants,
+        feed_inventory,
+        unplaced: scheduled.unplaced,
         findings,
     })
 }

@@ -1,5 +1,7 @@
 //! Explanations of small fleets.
 
+mod room;
+
 use std::sync::Arc;
 
 use serde_json::json;

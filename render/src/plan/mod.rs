@@ -29,6 +29,7 @@ pub use crate::schedule::{Moves, Reports};
 pub use delta::{Alike, ClusterDelta, Delta, Share, deltas};
 pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
+pub(crate) use overridden::Overridden;
 pub use predicted::{CAPABILITIES_UNKNOWN, PredictedChange, changes_charts, predicted_changes, unpredicted};
 pub use settle::{Fixed, Part, Staying, fixed, settle};
 

@@ -11,14 +11,14 @@ use crate::model::Cluster;
 use crate::schedule::{Divided, Inventory, Workloads, workloads_of};
 
 /// Computed once for each distinct set of overrides.
-pub(super) struct Overridden<'a> {
+pub(crate) struct Overridden<'a> {
     unit: &'a Unit,
     touching: &'a Touching<'a>,
     known: RefCell<BTreeMap<Vec<String>, Arc<Workloads>>>,
 }
 
 impl<'a> Overridden<'a> {
-    pub(super) fn new(unit: &'a Unit, touching: &'a Touching<'a>) -> Self {
+    pub(crate) fn new(unit: &'a Unit, touching: &'a Touching<'a>) -> Self {
         Self {
             unit,
             touching,

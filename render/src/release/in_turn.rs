@@ -3,10 +3,9 @@
 //!
 //! A unit that every matching cluster has whole is none of this: no cluster stands in for another there.
 
-use std::collections::BTreeMap;
-
 use super::unfinished::Gained;
 use super::{Look, Outcome, Wait, WaitReason};
+use crate::by_object::ByObject;
 use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::published::{Awaited, Placement, Published, UnitPlacement, Variant};
 
@@ -24,7 +23,7 @@ pub(super) enum Step {
     /// All the way.
     Whole,
     /// Its replicas become these, and all else stays, since the rest has to wait.
-    Part(BTreeMap<ObjectKey, u64>, Wait),
+    Part(ByObject, Wait),
     /// Nowhere.
     Stays(Wait),
 }
@@ -84,7 +83,7 @@ impl<'l, 'a> Turn<'l, 'a> {
             let replicas = relied_on(object, *told).max(wanted(object).unwrap_or_default());
             (object.clone(), replicas)
         };
-        let replicas: BTreeMap<ObjectKey, u64> = from.replicas.iter().map(least).collect();
+        let replicas: ByObject = from.replicas.iter().map(least).collect();
         let is_there = |(object, replicas): (&ObjectKey, &u64)| wanted(object).is_none_or(|wanted| wanted == *replicas);
         if to.is_some() && replicas.iter().all(is_there) {
             return Step::Whole;

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use super::in_turn::{Telling, Word, is_shared};
 use super::{Outcome, Seen};
-use crate::name::{ClusterName, ObjectKey, UnitKey};
+use crate::by_object::ByObject;
+use crate::name::{ClusterName, UnitKey};
 use crate::published::{Awaited, Published, UnitPlacement};
 
 /// What a hub remembers of the releases that it made.
@@ -22,7 +23,7 @@ pub(super) struct Gained {
     /// When it was told.
     pub(super) awaited: Awaited,
     /// Object → the replicas that it had before; `None` where it had nothing of the unit.
-    pub(super) had: Option<BTreeMap<ObjectKey, u64>>,
+    pub(super) had: Option<ByObject>,
 }
 
 impl Unfinished {

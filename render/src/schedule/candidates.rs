@@ -6,6 +6,7 @@ use crate::fleet::Fleet;
 use crate::model::{Cluster, Subscriber, Subscription, Taint};
 use crate::name::ClusterName;
 use crate::published::UnitPlacement;
+use crate::schedule::choose::LeftOut;
 use crate::schedule::taints::{self, Verdict};
 use crate::selector::{LabelSelector, Operator, Requirement};
 
@@ -26,7 +27,7 @@ pub(super) struct Search<'a> {
     /// Clusters that match, and the taint that stands against each.
     pub(super) tainted: Vec<(&'a ClusterName, &'a Taint)>,
     /// Clusters that match and are not taken: why.
-    pub(super) left_out: BTreeMap<ClusterName, String>,
+    pub(super) left_out: BTreeMap<ClusterName, LeftOut>,
 }
 
 /// Searches the fleet for clusters that any subscriber matches and no taint excludes.

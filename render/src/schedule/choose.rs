@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use crate::model::{Placing, SchedulingPolicy, Subscriber};
 use crate::name::ClusterName;
 
@@ -17,7 +19,35 @@ pub(super) struct Matching<'a> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen<'a> {
     pub(super) taken: BTreeSet<&'a ClusterName>,
-    pub(super) left_out: BTreeMap<&'a ClusterName, String>,
+    pub(super) left_out: BTreeMap<&'a ClusterName, LeftOut>,
+}
+
+/// Why a cluster that matches is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// By which rule.
+    pub by: ChoiceRule,
+    /// A sentence for people.
+    pub why: String,
+}
+
+/// What takes some of the clusters that match, and leaves the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ChoiceRule {
+    /// `clusters.max`.
+    ClustersMax,
+    /// A cluster without the label of `clusters.spread`.
+    SpreadLabel,
+    /// `clusters.spread[].maxGroups`.
+    SpreadGroups,
+    /// `subGroupStrategy` of the subscribers that match it.
+    SubGroup,
+}
+
+impl<'a> Chosen<'a> {
+    fn leave(&mut self, matching: &Matching<'a>, by: ChoiceRule, why: String) {
+        self.left_out.insert(matching.name, LeftOut { by, why });
+    }
 }
 
 /// Too few clusters to place anything: the last placement stays.
@@ -47,7 +77,7 @@ pub(super) fn choose<'a>(
         None => {
             for (index, matching) in open.iter().enumerate().skip(max) {
                 let why = format!("{max} better clusters are enough (it is number {})", index + 1);
-                chosen.left_out.insert(matching.name, why);
+                chosen.leave(matching, ChoiceRule::ClustersMax, why);
             }
             open.truncate(max);
             open
@@ -58,7 +88,7 @@ pub(super) fn choose<'a>(
                 open.into_iter().partition(|matching| matching.labels.contains_key(key));
             for matching in without {
                 let why = format!("it has no label {key}, over which the unit is spread");
-                chosen.left_out.insert(matching.name, why);
+                chosen.leave(matching, ChoiceRule::SpreadLabel, why);
             }
             let groups = grouped(key, &with);
             let fewest = constraint.min_groups.unwrap_or_default();
@@ -77,7 +107,7 @@ pub(super) fn choose<'a>(
             for (group, members) in groups.iter().skip(most) {
                 for matching in members {
                     let why = format!("{most} better values of {key} are enough, and {group} is none of them");
-                    chosen.left_out.insert(matching.name, why);
+                    chosen.leave(matching, ChoiceRule::SpreadGroups, why);
                 }
             }
             in_turns(
@@ -131,9 +161,8 @@ fn by_sub_group<'m, 'a>(
         );
     }
     for matching in open.iter().filter(|matching| !taken.contains(matching.name)) {
-        chosen
-            .left_out
-            .insert(matching.name, "its subgroup has taken its clusters".to_owned());
+        let why = "its subgroup has taken its clusters".to_owned();
+        chosen.leave(matching, ChoiceRule::SubGroup, why);
     }
     Ok(open
         .iter()
@@ -166,9 +195,8 @@ fn in_turns<'m, 'a>(groups: Vec<Vec<&'m Matching<'a>>>, max: usize, chosen: &mut
             if taken.len() < max {
                 taken.push(*matching);
             } else {
-                chosen
-                    .left_out
-                    .insert(matching.name, format!("{max} better clusters are enough"));
+                let why = format!("{max} better clusters are enough");
+                chosen.leave(matching, ChoiceRule::ClustersMax, why);
             }
         }
     }

@@ -10,13 +10,13 @@ use crate::name::{ClusterName, UnitKey};
 
 /// What speaks for a cluster, part by part. The greater is the better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
-pub(super) struct Score {
+pub struct Score {
     /// It has the unit already.
-    pub(super) placed: i64,
+    pub placed: i64,
     /// The weights of the preferences that it meets.
-    pub(super) preferred: i64,
+    pub preferred: i64,
     /// A taint asks to prefer others.
-    pub(super) taint: i64,
+    pub taint: i64,
 }
 
 /// What is placed stays, whatever is preferred by now: to move it is a decision of its own.
@@ -27,7 +27,7 @@ pub(super) const TAINTED: i64 = -100;
 
 impl Score {
     /// All parts together.
-    pub(super) fn total(&self) -> i64 {
+    pub fn total(&self) -> i64 {
         self.placed + self.preferred + self.taint
     }
 }

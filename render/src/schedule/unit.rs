@@ -11,7 +11,7 @@ use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::predictor::Question;
 use crate::published::{UnitPlacement, Unplaced};
 use crate::schedule::candidates::{Search, search};
-use crate::schedule::choose::{Matching, choose};
+use crate::schedule::choose::{LeftOut, Matching, choose};
 use crate::schedule::desired::{Divided, desired_of};
 use crate::schedule::kept::kept;
 use crate::schedule::ledger::{Books, Ledger, Workloads};
@@ -42,7 +42,7 @@ pub struct Scheduled {
     /// Divided objects of which some replicas found no place.
     pub unplaced: BTreeMap<ObjectKey, Unplaced>,
     /// Clusters that match and are not taken: why.
-    pub left_out: BTreeMap<ClusterName, String>,
+    pub left_out: BTreeMap<ClusterName, LeftOut>,
     /// What is wrong.
     pub findings: Vec<Finding>,
     /// Whether the room that clusters have decided something, so that another report may decide otherwise.

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "hub")]
 mod offline;
+mod room;
 mod text;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::room;
 use crate::cli::output::visible;
 
 /// Clusters named one by one; the rest is counted.
@@ -26,6 +27,7 @@ pub(super) fn text(explanation: &Value) -> String {
     let mut text = head(explanation);
     write_holds(&mut text, explanation);
     write_clusters(&mut text, explanation);
+    room::write_inventory(&mut text, explanation);
     write_variants(&mut text, explanation);
     write_charts(&mut text, explanation);
     text
@@ -104,10 +106,12 @@ fn write_clusters(text: &mut String, explanation: &Value) {
         text,
         format_args!("\nClusters: {having} of {} have it{said}\n", clusters.len()),
     );
+    room::write_unplaced(text, explanation);
+    let by_room = room::is_by_room(explanation);
     // In the order in which a body was first seen, so that the order of names is kept.
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for cluster in clusters {
-        let (body, name) = (cluster_body(cluster), of(cluster, "cluster"));
+        let (body, name) = (cluster_body(cluster, by_room), of(cluster, "cluster"));
         match groups.iter_mut().find(|(known, _)| *known == body) {
             Some((_, names)) => names.push(name),
             None => groups.push((body, vec![name])),
@@ -144,8 +148,8 @@ impl Standing {
     }
 }
 
-/// The decision, why, and how far it has come.
-fn cluster_body(cluster: &Value) -> String {
+/// The decision, why, with what room, and how far it has come.
+fn cluster_body(cluster: &Value, by_room: bool) -> String {
     let word = match cluster["decision"].as_str().unwrap_or_default() {
         "Chosen" => "chosen",
         "Kept" => "kept, though nothing places it there now",
@@ -181,6 +185,7 @@ fn cluster_body(cluster: &Value) -> String {
             );
         }
     }
+    room::write_cluster(&mut body, cluster, by_room);
     let suspended = match (cluster["suspended"].as_str(), cluster["suspendedBy"].as_str()) {
         (Some(said), _) => Some(visible(said)),
         (None, by) => by.map(|by| format!("by {}", visible(by))),
@@ -250,7 +255,7 @@ fn write_progress(body: &mut String, cluster: &Value) {
 }
 
 /// `ConfigMap shop/web` from a key's four parts; a text that is no key stays.
-fn object_name(key: &str) -> String {
+pub(super) fn object_name(key: &str) -> String {
     match key.splitn(4, '/').collect::<Vec<_>>()[..] {
         [_, kind, "", name] => format!("{kind} {name}"),
         [_, kind, namespace, name] => format!("{kind} {namespace}/{name}"),
@@ -361,7 +366,7 @@ fn short(revision: &str) -> String {
     visible(revision).chars().take(REVISION_DIGITS).collect()
 }
 
-fn named(names: &[String]) -> String {
+pub(super) fn named(names: &[String]) -> String {
     let more = names.len().saturating_sub(CLUSTERS_SHOWN_MAX);
     let shown = names[..names.len() - more].join(", ");
     if more > 0 {
@@ -371,15 +376,15 @@ fn named(names: &[String]) -> String {
     }
 }
 
-fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     value[field].as_array().into_iter().flatten()
 }
 
-fn of(value: &Value, field: &str) -> String {
+pub(super) fn of(value: &Value, field: &str) -> String {
     value[field].as_str().map(visible).unwrap_or_default()
 }
 
 /// Writing to a String cannot fail.
-fn write(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+pub(super) fn write(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _written = text.write_fmt(arguments);
 }

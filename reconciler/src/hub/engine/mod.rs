@@ -375,7 +375,7 @@ pub fn next_time(state: &State) -> Option<i64> {
         .fleet
         .as_ref()
         .and_then(|fleet| fleet.suspensions().next_end(state.now));
-        [ends, state.next_room(), state.next_prediction(), state.next_move_end()]
+    [ends, state.next_room(), state.next_prediction(), state.next_move_end()]
         .into_iter()
         .flatten()
         .min()

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::order::{cluster, unit};
 use super::*;
+use crate::by_object::ByObject;
 use crate::name::ObjectKey;
 use crate::published::{Cause, ReleaseRecord};
 
@@ -33,8 +34,8 @@ fn of_x(shares: [u64; 3]) -> Shares {
     shares.map(|replicas| [replicas, 0])
 }
 
-fn replicas(shares: [u64; 2]) -> BTreeMap<ObjectKey, u64> {
-    BTreeMap::from([(object("x"), shares[0]), (object("y"), shares[1])])
+fn replicas(shares: [u64; 2]) -> ByObject {
+    ByObject::from([(object("x"), shares[0]), (object("y"), shares[1])])
 }
 
 /// The unit `t/web` with a content and shares.

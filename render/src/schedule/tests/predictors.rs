@@ -1,8 +1,9 @@
 //! Replicas by what predictors say.
 
-use super::room::{DYNAMIC, capacity, deployment, everywhere, key, reports, scheduled, shares, two};
+use super::room::{DYNAMIC, everywhere, key, scheduled, shares, two};
 use super::*;
 use crate::capacity::PodRequirements;
+use crate::fixture::{capacity, deployment, reports};
 use crate::fleet::Fleet;
 use crate::model::Predictor;
 use crate::predictor::{Outcome, Predicted, Question};
@@ -46,7 +47,10 @@ fn a_predictor_speaks_for_a_cluster_that_reports_nothing() {
         .capacity
         .clone()
         .expect("room decided");
-    assert_eq!((evidence.at, evidence.sequence, evidence.room[&key()]), (0, None, 6));
+    assert_eq!(
+        (evidence.at, evidence.sequence, evidence.room.get(&key())),
+        (0, None, Some(&6))
+    );
 }
 
 #[test]

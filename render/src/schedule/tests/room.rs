@@ -6,55 +6,17 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::capacity::{Capacity, NodeGroup, Nodes, Resources, WorkloadPods};
+use crate::capacity::{Capacity, Nodes, Resources, WorkloadPods};
+use crate::fixture::{capacity, deployment, reports};
 use crate::model::{Bounds, Choice, SchedulingPolicy, SpreadConstraint, Strategy, Subscription};
 use crate::name::UnitKey;
 use crate::published::Unplaced;
-use crate::schedule::{Ledger, Moves, Report, Scheduled, schedule_unit, workloads_of};
+use crate::schedule::{Ledger, Moves, Scheduled, schedule_unit, workloads_of};
 
 pub(super) const DYNAMIC: Scheduling = Scheduling::Dividing(Dividing::Dynamic(Strategy::Spread));
 
-pub(super) fn deployment(replicas: u64, cpu: &str) -> Base {
-    let container = json!({ "name": "web", "resources": { "requests": { "cpu": cpu } } });
-    base([json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
-        "spec": { "replicas": replicas, "template": { "spec": { "containers": [container] } } },
-    })])
-}
-
 pub(super) fn key() -> ObjectKey {
     ObjectKey::new("apps/v1", "Deployment", "", "web")
-}
-
-/// So many nodes with so many cores each, and nothing on them.
-pub(super) fn capacity(nodes: u64, cores: i64) -> Capacity {
-    let all = Resources::from([("cpu", cores * 1_000), ("memory", 1 << 40), ("pods", 110)]);
-    let group = NodeGroup {
-        count: nodes,
-        allocatable: all.clone(),
-        free: all,
-        ..NodeGroup::default()
-    };
-    Capacity {
-        version: Capacity::VERSION,
-        nodes: Nodes(vec![group]),
-        ..Capacity::default()
-    }
-}
-
-pub(super) fn reports(list: &[(&str, Capacity)]) -> Reports {
-    let report = |(name, capacity): &(&str, Capacity)| {
-        let report = Report {
-            capacity: Arc::new(capacity.clone()),
-            at: 1_000,
-            doubt: None,
-        };
-        (cluster_name(name), report)
-    };
-    Reports {
-        clusters: list.iter().map(report).collect(),
-        ..Reports::default()
-    }
 }
 
 pub(super) fn everywhere(scheduling: Scheduling) -> Subscription {

@@ -1,5 +1,6 @@
 //! Replicas that move from cluster to cluster: who is told what, and what a report has to be about to count.
 
+use render::ByObject;
 use render::model::{FleetSpec, SchedulingSpec};
 
 use super::*;
@@ -20,7 +21,7 @@ fn shares(replicas: &[(&str, u64)]) -> BTreeMap<UnitKey, UnitPlacement> {
     for (name, replicas) in replicas {
         let unit = units.get_mut(&shop_web()).expect("it is there");
         let placement = unit.clusters.get_mut(&cluster(name)).expect("it is there");
-        placement.replicas = BTreeMap::from([(deployment(), *replicas)]);
+        placement.replicas = ByObject::from([(deployment(), *replicas)]);
     }
     units
 }
@@ -43,7 +44,7 @@ impl World {
     fn told(&self, name: &str) -> u64 {
         let envelope = self.state.envelope(&cluster(name)).expect("something is released");
         let unit = envelope.units.get(&shop_web());
-        unit.map_or(0, |unit| unit.replicas[&deployment()])
+        unit.map_or(0, |unit| unit.replicas.get(&deployment()).copied().unwrap_or_default())
     }
 
     /// A cluster took what it is told, and is healthy with what it was told with this sequence.
