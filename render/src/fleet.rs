@@ -39,6 +39,14 @@ pub struct Fleet {
     pub unreadable: Vec<Arc<str>>,
 }
 
+impl Fleet {
+    /// Whether what clusters report may decide where anything is: room that is divided by, or silence.
+    pub fn looks_at_reports(&self) -> bool {
+        let by_room = |unit: &Unit| unit.subscription.scheduling.is_by_room();
+        self.spec.scheduling.failover.is_some() || self.units.values().any(by_room)
+    }
+}
+
 /// A Subscription with what its feeds selected.
 #[derive(Clone, Debug)]
 pub struct Unit {

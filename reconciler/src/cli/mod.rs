@@ -46,6 +46,8 @@ mod reconcile;
 #[cfg(feature = "hub")]
 mod remote;
 #[cfg(feature = "hub")]
+mod rooms;
+#[cfg(feature = "hub")]
 mod rooted;
 mod sibling;
 mod status;

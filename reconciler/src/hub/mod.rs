@@ -41,7 +41,7 @@ pub use guarding::Rules;
 pub use leaving::Leaving;
 pub use objects::HubCluster;
 pub use options::{HubError, HubOptions, OnRewrite};
-pub use planner::{load_revision, load_tree, plan_anew, plan_fleet, plan_guarded};
+pub use planner::{load_revision, load_tree, plan_anew, plan_fleet, plan_guarded, plan_snapshot, snapshot};
 pub use predict::Predictor;
 pub use run::{SharedState, run, run_with};
 pub use serve::Listen;

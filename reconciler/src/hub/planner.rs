@@ -237,6 +237,16 @@ pub fn plan_guarded(
     guarded(&snapshot(fleet, previous, now), findings, memo, evidence)
 }
 
+/// As [`plan_guarded`], of a snapshot that is made elsewhere.
+pub fn plan_snapshot(
+    snapshot: &Snapshot,
+    findings: Vec<Finding>,
+    memo: &mut Memo,
+    evidence: &Evidence<'_>,
+) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
+    guarded(snapshot, findings, memo, evidence)
+}
+
 fn guarded(
     snapshot: &Snapshot,
     findings: Vec<Finding>,
@@ -260,7 +270,8 @@ pub fn plan_anew(fleet: &Arc<Fleet>, findings: Vec<Finding>) -> (Plan, Vec<Findi
     (plan, findings)
 }
 
-fn snapshot(fleet: &Arc<Fleet>, previous: Arc<Published>, now: i64) -> Snapshot {
+/// What is known where nobody is asked of anything.
+pub fn snapshot(fleet: &Arc<Fleet>, previous: Arc<Published>, now: i64) -> Snapshot {
     Snapshot {
         revision: fleet.revision.clone(),
         fleet: Arc::clone(fleet),

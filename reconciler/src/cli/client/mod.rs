@@ -4,6 +4,7 @@ mod error;
 mod lines;
 #[cfg(feature = "hub")]
 mod questions;
+pub(super) mod rooms;
 
 use std::fmt;
 use std::io;
@@ -28,7 +29,7 @@ pub(super) use lines::Lines;
 pub(super) use questions::Questions;
 
 /// Bytes of one answer: the placements of 1,000 clusters with 100 units each are about 200 MiB.
-const ANSWER_BYTES_MAX: usize = 512 << 20;
+pub(super) const ANSWER_BYTES_MAX: usize = 512 << 20;
 
 /// How long connecting may take; the hub is on this machine, or at the other end of a port forward.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -35,6 +35,9 @@ pub(super) struct ExplainOptions {
     revision: Option<String>,
     #[cfg(feature = "hub")]
     #[command(flatten)]
+    rooms: super::rooms::RoomOptions,
+    #[cfg(feature = "hub")]
+    #[command(flatten)]
     clone: super::plan::CloneOptions,
     #[command(flatten)]
     server: ServerOptions,

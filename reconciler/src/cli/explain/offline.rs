@@ -3,12 +3,12 @@
 use anyhow::Context as _;
 use render::explain::{Context, explain};
 use render::load::LoadMemo;
-use render::schedule::Reports;
 use render::{ClusterName, Published, UnitKey};
 use serde_json::Value;
 
 use super::{ExplainOptions, hint};
 use crate::cli::progress::Progress;
+use crate::cli::rooms::Rooms;
 use crate::cli::{output, plan};
 use crate::hub::load_revision;
 
@@ -29,8 +29,11 @@ pub(super) fn explanation(
     let progress = Progress::begin(format!("reading {revision}"));
     let (fleet, _) = load_revision(&source, &revision, &mut LoadMemo::default())
         .with_context(|| format!("failed to read {revision}"))?;
+    // No hub is asked: what clusters have is known by a record alone.
+    let rooms = Rooms::new(&options.rooms, None);
+    let reports = rooms.of(&fleet)?;
     // A plan as the hub makes it says what would be held back.
-    let findings = plan::findings(&options.clone, &revision)?;
+    let findings = plan::findings(&options.clone, &revision, &rooms)?;
     let rendered = options.clone.rendered(&source)?;
     let published = rendered.map(|rendered| rendered.published);
     let published = published.unwrap_or_else(Published::default);
@@ -45,8 +48,7 @@ pub(super) fn explanation(
         fleet: &fleet,
         published: &published,
         findings: &findings,
-        // No hub is asked, so nobody knows what clusters have.
-        reports: &Reports::default(),
+        reports: &reports,
         now: jiff::Timestamp::now().as_second(),
     };
     let Some(mut explained) = explain(&looking, &unit, cluster.as_ref()) else {

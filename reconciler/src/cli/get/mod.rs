@@ -3,6 +3,7 @@
 //! In: a kind, a name, labels. Out: tables, JSON, YAML or names on stdout; everything else on stderr. What an
 //! object says is the hub's matter; asking is [`super::client`]'s.
 
+mod capacity;
 mod printer;
 mod resource;
 mod watch;
@@ -25,7 +26,7 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 pub(super) struct GetOptions {
     /// A kind in any of its names: `subscriptions` (`sub`), `placements` (`place`), `descriptions` (`desc`),
     /// `managedclusters` (`mcls`, `cluster`), `fleet`, `findings`, `suspensions`; several with commas; `all`; or
-    /// KIND/NAME.
+    /// KIND/NAME. `capacity` is the room that clusters said they have.
     kind: String,
     /// The name of one object, also as NAMESPACE/NAME; without it all are listed.
     name: Option<String>,
@@ -83,6 +84,9 @@ pub(super) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
 
 async fn show(options: &GetOptions) -> Result<ExitCode, ClientError> {
     let known = resource::all(&options.server.value(GROUP, JSON).await?);
+    if let Some(name) = capacity::asked(options) {
+        return capacity::show(options, &known, name).await;
+    }
     let asked = match asked(options, &known) {
         Ok(asked) => asked,
         Err(wrong) => {
@@ -143,11 +147,11 @@ fn asked<'a>(options: &'a GetOptions, known: &[Resource]) -> Result<Asked<'a>, S
 
 fn unknown_kind(word: &str, known: &[Resource]) -> String {
     let names: Vec<_> = known.iter().map(|resource| resource.plural.as_str()).collect();
-    let meant = nearest(word, names.iter().copied().chain(["all"]));
+    let meant = nearest(word, names.iter().copied().chain(["all", "capacity"]));
     let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
     let list = names.join(", ");
     let word = output::visible(word);
-    format!("error: the hub has no kind {word:?}\nhint: {meant}it has {list}, and all for every kind\n")
+    format!("error: the hub has no kind {word:?}\nhint: {meant}it has {list}, all for every kind, and capacity\n")
 }
 
 /// Says that there is no such object, and which there is of nearly that name.

@@ -10,18 +10,22 @@ use render::load::LoadMemo;
 use render::model::{DeletionPolicy, DriftMode};
 use render::plan::{
     Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, PredictedChange, Share, Staying,
-    changes_charts, deltas, fixed, settle,
+    changes_charts, deltas, fixed, plan, settle,
 };
+use render::published::Unplaced;
 use render::suspend::Suspensions;
-use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
+use render::{
+    ClusterName, Digest, Finding, Fleet, ObjectKey, Plan, Published, Revision, Snapshot, UnitKey, UnitPlacement,
+};
 use serde::Serialize;
 
 use super::dependants::{ClusterDependants, Removals};
 use super::summary::Summary;
 use super::{Revisions, immutable};
+use crate::cli::rooms::Rooms;
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
-use crate::hub::{Leaving, Rules, departed, departed_findings, load_revision, plan_fleet, plan_guarded};
+use crate::hub::{Leaving, Rules, departed, departed_findings, load_revision, plan_snapshot, snapshot};
 
 /// A plan as it is shown.
 #[derive(Serialize)]
@@ -82,9 +86,19 @@ pub(super) struct UnitChange {
     /// What changes inside the releases of its charts, as far as it is predicted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) predicted: Vec<PredictedChange>,
+    /// Divided objects of which another number finds no place.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) unplaced: BTreeMap<ObjectKey, UnplacedChange>,
     /// What keeps some of these clusters as they are until it ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) held: Vec<Held>,
+}
+
+/// How many replicas of an object find no place.
+#[derive(Serialize)]
+pub(super) struct UnplacedChange {
+    pub(super) from: Option<Unplaced>,
+    pub(super) to: Option<Unplaced>,
 }
 
 /// Clusters that a Suspension keeps from a change.
@@ -125,15 +139,15 @@ enum Contents {
     None,
 }
 
-pub(super) fn shown(arguments: &Revisions) -> anyhow::Result<Shown> {
+pub(super) fn shown(arguments: &Revisions, rooms: &Rooms<'_>) -> anyhow::Result<Shown> {
     let source = arguments.clone.open()?;
     let to = source
         .resolve(&arguments.to)
         .with_context(|| format!("failed to find {}", arguments.to))?;
-    let mut before = before(arguments, &source)?;
+    let mut before = before(arguments, &source, rooms)?;
     let now = jiff::Timestamp::now().as_second();
     let published = std::mem::take(&mut before.published);
-    let planned = guarded(&source, &to, published, &before, now)?;
+    let planned = guarded(&source, &to, published, (&before, rooms), now)?;
     let deltas = deltas(&planned.previous.units, &planned.plan.units);
     let mut parts = Vec::new();
     for delta in &deltas {
@@ -144,14 +158,23 @@ pub(super) fn shown(arguments: &Revisions) -> anyhow::Result<Shown> {
         groups.entry(part.unit.clone()).or_default().push(Group::of(part));
     }
     let suspensions = planned.fleet.suspensions();
-    let change = |delta: Delta| UnitChange {
+    let mut unplaced = unplaced(&planned.previous.units, &planned.plan.units);
+    let mut change = |delta: Delta| UnitChange {
         removed: !planned.plan.units.contains_key(&delta.unit),
         groups: groups.remove(&delta.unit).unwrap_or_default(),
         predicted: Vec::new(),
+        unplaced: unplaced.remove(&delta.unit).unwrap_or_default(),
         held: held(&delta, suspensions, now),
         unit: delta.unit,
     };
-    let units: Vec<_> = deltas.into_iter().map(change).collect();
+    let mut units: Vec<_> = deltas.into_iter().map(&mut change).collect();
+    // What finds no place may be all that changes.
+    let rest: Vec<_> = unplaced.keys().cloned().collect();
+    units.extend(rest.into_iter().map(|unit| UnitChange {
+        unplaced: unplaced.remove(&unit).unwrap_or_default(),
+        ..UnitChange::none(unit)
+    }));
+    units.sort_by(|a, b| a.unit.cmp(&b.unit));
     let refused = immutable::findings(&units, &planned.fleet);
     let mut findings: Vec<_> = planned.findings.into_iter().chain(refused).collect();
     findings.sort();
@@ -167,18 +190,18 @@ pub(super) fn shown(arguments: &Revisions) -> anyhow::Result<Shown> {
     })
 }
 
-fn before(arguments: &Revisions, source: &Source) -> anyhow::Result<Before> {
+fn before(arguments: &Revisions, source: &Source, rooms: &Rooms<'_>) -> anyhow::Result<Before> {
     if let Some(from) = &arguments.from {
         let revision = source.resolve(from).with_context(|| format!("failed to find {from}"))?;
-        let planned = planned(source, &revision, Published::default())?;
+        let plan = planned(source, &revision, rooms)?;
         let published = Published {
             record: None,
-            units: planned.plan.units,
+            units: plan.units,
         };
         return Ok(Before {
             revision: Some(revision),
             published,
-            contents: Contents::Planned(planned.plan.contents),
+            contents: Contents::Planned(plan.contents),
         });
     }
     if let Some(rendered) = arguments.clone.rendered(source)? {
@@ -205,19 +228,16 @@ struct Planned {
     staying: Staying,
 }
 
-fn planned(source: &Source, revision: &Revision, previous: Published) -> anyhow::Result<Planned> {
-    let (fleet, found) = load_revision(source, revision, &mut LoadMemo::default())
+/// A revision on a fleet that is on no cluster yet.
+fn planned(source: &Source, revision: &Revision, rooms: &Rooms<'_>) -> anyhow::Result<Plan> {
+    let (fleet, _) = load_revision(source, revision, &mut LoadMemo::default())
         .with_context(|| format!("failed to read {revision}"))?;
-    let (fleet, previous) = (Arc::new(fleet), Arc::new(previous));
-    let (plan, findings) = plan_fleet(&fleet, found, Arc::clone(&previous), 0, &mut Memo::default());
-    Ok(Planned {
-        fleet,
-        previous,
-        plan,
-        findings,
-        exceeded: Vec::new(),
-        staying: Staying::default(),
-    })
+    let fleet = Arc::new(fleet);
+    let snapshot = Snapshot {
+        reports: rooms.of(&fleet)?,
+        ..snapshot(&fleet, Arc::default(), 0)
+    };
+    Ok(plan(&snapshot, &mut Memo::default()))
 }
 
 /// As the hub plans it, with what must not go held back.
@@ -225,7 +245,7 @@ fn guarded(
     source: &Source,
     revision: &Revision,
     previous: Published,
-    before: &Before,
+    (before, rooms): (&Before, &Rooms<'_>),
     now: i64,
 ) -> anyhow::Result<Planned> {
     let unreadable = || format!("failed to read {revision}");
@@ -250,8 +270,12 @@ fn guarded(
         allowed: &rules.allowed,
         holdings: &holdings,
     };
+    let snapshot = Snapshot {
+        reports: rooms.of(&fleet)?,
+        ..snapshot(&fleet, Arc::clone(&previous), now)
+    };
     let memo = &mut Memo::default();
-    let (plan, findings, exceeded) = plan_guarded(&fleet, found, Arc::clone(&previous), now, memo, &evidence);
+    let (plan, findings, exceeded) = plan_snapshot(&snapshot, found, memo, &evidence);
     let leaving = Leaving {
         source,
         fleet: &fleet,
@@ -284,6 +308,20 @@ fn parts_of(delta: &Delta, old: &Contents, new: &BTreeMap<Digest, Arc<Descriptio
     alike.map(part).collect()
 }
 
+impl UnitChange {
+    /// One of which nothing changes.
+    fn none(unit: UnitKey) -> Self {
+        Self {
+            unit,
+            removed: false,
+            groups: Vec::new(),
+            predicted: Vec::new(),
+            unplaced: BTreeMap::new(),
+            held: Vec::new(),
+        }
+    }
+}
+
 impl Group {
     fn of(part: Part) -> Self {
         Self {
@@ -295,6 +333,32 @@ impl Group {
             objects: part.objects,
         }
     }
+}
+
+/// The units of which another number of replicas finds no place. A unit that leaves has none.
+fn unplaced(
+    from: &BTreeMap<UnitKey, UnitPlacement>,
+    to: &BTreeMap<UnitKey, UnitPlacement>,
+) -> BTreeMap<UnitKey, BTreeMap<ObjectKey, UnplacedChange>> {
+    let mut units: BTreeMap<UnitKey, BTreeMap<ObjectKey, UnplacedChange>> = BTreeMap::new();
+    for (unit, after) in to {
+        let before = from.get(unit).map(|before| &before.unplaced);
+        let objects = before
+            .into_iter()
+            .flatten()
+            .chain(&after.unplaced)
+            .map(|(object, _)| object);
+        for object in objects.collect::<BTreeSet<_>>() {
+            let change = UnplacedChange {
+                from: before.and_then(|before| before.get(object)).copied(),
+                to: after.unplaced.get(object).copied(),
+            };
+            if change.from != change.to {
+                units.entry(unit.clone()).or_default().insert(object.clone(), change);
+            }
+        }
+    }
+    units
 }
 
 /// Which of a unit's changes wait for a Suspension to end; `now` is in seconds since 1970.

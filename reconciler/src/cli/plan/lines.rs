@@ -3,8 +3,9 @@
 use render::ObjectKey;
 use render::model::DriftMode;
 use render::plan::{Change, FieldChange, Fixed, ObjectChange, PredictedChange, Share};
+use render::published::Unplaced;
 
-use super::compare::{Group, Held, UnitChange};
+use super::compare::{Group, Held, UnitChange, UnplacedChange};
 use super::summary::counted;
 use crate::cli::output::visible;
 
@@ -74,8 +75,26 @@ pub(super) fn lines(unit: &UnitChange) -> Vec<Line> {
             }
             body
         })
+        .chain(unit.unplaced.iter().map(unplaced_line))
         .chain(unit.predicted.iter().flat_map(predicted_lines))
         .collect()
+}
+
+/// How many replicas of an object find no place.
+fn unplaced_line((object, change): (&ObjectKey, &UnplacedChange)) -> Line {
+    let number = |unplaced: &Option<Unplaced>| match unplaced {
+        None => "none".to_owned(),
+        Some(Unplaced { replicas, of }) => format!("{replicas} of {of}"),
+    };
+    Line {
+        sign: Sign::Changed,
+        depth: 0,
+        what: What::Field {
+            name: format!("unplaced of {}", visible(&format!("{} {}", object.kind, object.name))),
+            from: Some(number(&change.from)),
+            to: Some(number(&change.to)),
+        },
+    }
 }
 
 /// What changes inside a release, each object marked as predicted.

@@ -27,6 +27,7 @@ use super::client::{Questions, ServerOptions};
 use super::git::Git;
 use super::output::visible;
 use super::progress::Progress;
+use super::rooms::{RoomOptions, Rooms};
 use super::{exit, output, wait_for};
 use compare::Shown;
 
@@ -49,7 +50,9 @@ pub(super) struct PlanArguments {
     /// The helm program, version 3, which predicts what charts change; the hub says for which clusters.
     #[arg(long, env = "FLOTILLA_HELM", default_value = "helm")]
     helm: PathBuf,
-    /// Where something is removed, the hub is asked what goes with it in the clusters.
+    #[command(flatten)]
+    rooms: RoomOptions,
+    /// The hub is asked what room clusters have, and where something is removed, what goes with it there.
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -102,8 +105,9 @@ impl Color {
 
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let progress = Progress::begin(format!("planning {}", arguments.revisions.to));
-    let shown = compare::shown(&arguments.revisions).and_then(|mut shown| {
-        let hub = Questions::new(&arguments.server);
+    let hub = Questions::new(&arguments.server);
+    let rooms = Rooms::new(&arguments.rooms, Some(&hub));
+    let shown = compare::shown(&arguments.revisions, &rooms).and_then(|mut shown| {
         shown.dependants = wait_for(dependants::ask(&hub, &shown.removals()))?;
         let (charts, helm) = (std::mem::take(&mut shown.charts), arguments.helm.clone());
         let mut predicted = wait_for(predicted::ask(&hub, helm, &charts))?;
@@ -156,22 +160,26 @@ impl Revisions {
 /// The lists of objects that the newest commit of a clone would take away beyond a budget, as far as the clone knows
 /// what was rendered.
 pub(super) fn exceeded(clone: &std::path::Path, branch: &str) -> anyhow::Result<Vec<render::guard::Exceeded>> {
-    Ok(compare::shown(&of_head(clone, branch))?.exceeded)
+    Ok(compare::shown(&of_head(clone, branch), &Rooms::unknown())?.exceeded)
 }
 
 /// What is wrong at a revision of a clone, and what a hub would hold back of it.
-pub(super) fn findings(clone: &CloneOptions, revision: &render::Revision) -> anyhow::Result<Vec<Finding>> {
+pub(super) fn findings(
+    clone: &CloneOptions,
+    revision: &render::Revision,
+    rooms: &Rooms<'_>,
+) -> anyhow::Result<Vec<Finding>> {
     let revisions = Revisions {
         clone: clone.clone(),
         to: revision.to_string(),
         ..of_head(&clone.repository, "")
     };
-    Ok(compare::shown(&revisions)?.findings)
+    Ok(compare::shown(&revisions, rooms)?.findings)
 }
 
 /// In a line: what the newest commit of a clone changes in what the hub rendered, as far as the clone knows it.
 pub(super) fn summary(clone: &std::path::Path, branch: &str) -> anyhow::Result<String> {
-    let shown = compare::shown(&of_head(clone, branch))?;
+    let shown = compare::shown(&of_head(clone, branch), &Rooms::unknown())?;
     Ok(summary::Summary::of(&shown.units, &shown.findings).line())
 }
 

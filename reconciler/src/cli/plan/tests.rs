@@ -52,7 +52,7 @@ impl Clone {
 
     fn shown(&self, from: &str, to: &str) -> Shown {
         let arguments = self.arguments(&["--from", from, "--to", to]);
-        compare::shown(&arguments.revisions).expect("both revisions can be read")
+        compare::shown(&arguments.revisions, &Rooms::unknown()).expect("both revisions can be read")
     }
 
     fn arguments(&self, more: &[&str]) -> PlanArguments {
@@ -533,5 +533,57 @@ fn a_finding_names_all_of_its_clusters_and_text_the_first_few() {
     assert!(
         matches!(lines.as_slice(), [one] if one.ends_with("(clusters a, b, c, d, e and 2 more)")),
         "{lines:?}"
+    );
+}
+
+/// Two nodes of four cores in a; what b has is not known.
+fn capacity() -> String {
+    let amounts = json!({ "cpu": 4_000, "memory": 1_u64 << 40, "pods": 110 });
+    let nodes = json!([{ "count": 2, "allocatable": amounts, "free": amounts }]);
+    json!({ "clusters": { "a": { "capacity": { "version": 1, "nodes": nodes }, "at": 1_700_000_000 } } }).to_string()
+}
+
+#[test]
+fn a_plan_by_recorded_room_shows_who_gets_what_and_what_finds_no_place() {
+    let clone = Clone::new();
+    for name in ["a", "b"] {
+        clone.write(&format!("clusters/{name}.yaml"), &cluster(name, "prod"));
+    }
+    let divided =
+        "  schedulingStrategy: Dividing\n  dividingScheduling: {type: Dynamic, dynamicDividing: {strategy: Spread}}\n";
+    clone.write("subscriptions/web.yaml", &(subscription("web", "prod") + divided));
+    let deployment = |replicas: u64| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: shop}}\nspec:\n  replicas: {replicas}\n  \
+             template: {{spec: {{containers: [{{name: web, resources: {{requests: {{cpu: 1}}}}}}]}}}}\n"
+        )
+    };
+    clone.write("feeds/web/web.yaml", &deployment(6));
+    clone.commit();
+    clone.write("feeds/web/web.yaml", &deployment(11));
+    clone.commit();
+    let file = clone.0.path().join("capacity.json");
+    fs::write(&file, capacity()).expect("it is writable");
+    let arguments = clone.arguments(&["--from", "HEAD~1", "--reports", &file.display().to_string()]);
+    let rooms = Rooms::new(&arguments.rooms, None);
+    let shown = compare::shown(&arguments.revisions, &rooms).expect("both revisions can be read");
+    golden("room.txt", &text::text(&shown, false));
+    let told: Vec<_> = shown.findings.iter().map(|finding| finding.reason.as_str()).collect();
+    assert_eq!(told, ["Unplaced"], "{:?}", shown.findings);
+    let json = serde_json::to_value(&shown).expect("a plan is JSON");
+    let unplaced = &json["units"][0]["unplaced"]["apps/Deployment/shop/web"];
+    assert_eq!(
+        *unplaced,
+        json!({ "from": null, "to": { "replicas": 3, "of": 11 } }),
+        "{json:#}"
+    );
+
+    // Nobody knows: nothing is placed by room, and the numbers say so.
+    clone.write("feeds/web/web.yaml", &deployment(12));
+    clone.commit();
+    let text = text::text(&clone.shown("HEAD~1", "HEAD"), false);
+    assert!(
+        text.contains("unplaced of Deployment web: 11 of 11 -> 12 of 12"),
+        "{text}"
     );
 }
