@@ -6,7 +6,7 @@
 //!
 //! The rooms in reading order: [`load`] → [`schedule`] → [`localize`] → [`describe`] → [`plan`], which
 //! composes them, [`guard`], which holds back what must not go, and [`release`], which says who is told what next. [`layout`] is the form of a plan as
-//! files of a commit. [`explain`] says why, for people, and [`verify`] whether
+//! files of a commit. [`explain`] says why, for people, [`suppose`] what if, and [`verify`] whether
 //! such files are what their revisions make.
 #![warn(missing_docs)]
 
@@ -43,6 +43,7 @@ pub mod schedule;
 pub mod schema;
 pub mod selector;
 pub mod shared;
+pub mod suppose;
 pub mod suspend;
 pub mod time;
 pub mod tree;

@@ -22,10 +22,10 @@ pub(super) const DRIFT_ERROR: u8 = 2;
 /// For the `--help` of the whole.
 pub(super) const HELP: &str = "\
 Exit codes:
-  0   done; of plan: nothing changes; of status: all is ready; of drift: nothing differs
-  1   failed or not found; of plan: something changes; of status: something is not ready; of verify and drift:
-      something differs
-  2   of plan: an error, or an Error finding; of verify: it could not be decided; of drift: an error
+  0   done; of plan: nothing changes; of status: all is ready; of drift and simulate: nothing differs
+  1   failed or not found; of plan: something changes; of status: something is not ready; of verify, drift
+      and simulate: something differs
+  2   of plan: an error, or an Error finding; of verify: it could not be decided; of drift and simulate: an error
   64  wrong usage or configuration
   69  no hub answers, or what answers is no hub";
 
@@ -49,6 +49,11 @@ Exit codes: 0 written, or nothing differs, 2 an error, 64 wrong usage, 69 no hub
 #[cfg(feature = "hub")]
 pub(super) const HELP_PLAN: &str = "\
 Exit codes: 0 nothing changes, 1 something changes, 2 an error or an Error finding, 64 wrong usage";
+
+/// For the `--help` of `simulate`.
+#[cfg(feature = "hub")]
+pub(super) const HELP_SIMULATE: &str = "\
+Exit codes: 0 nothing differs, 1 something differs, 2 an error, 64 wrong usage";
 
 /// For the `--help` of `verify`.
 #[cfg(feature = "hub")]

@@ -50,6 +50,8 @@ mod rooms;
 #[cfg(feature = "hub")]
 mod rooted;
 mod sibling;
+#[cfg(feature = "hub")]
+mod simulate;
 mod status;
 #[cfg(feature = "hub")]
 mod suspend;
@@ -94,6 +96,9 @@ enum Command {
     /// Show what a revision of the fleet changes, before it is pushed.
     #[cfg(feature = "hub")]
     Plan(plan::PlanArguments),
+    /// Show what would differ if a cluster were lost, a label or a taint another, or replicas more.
+    #[cfg(feature = "hub")]
+    Simulate(Box<simulate::SimulateArguments>),
     /// Show the hub's objects, as `kubectl get` does; kubectl itself works as well.
     Get(get::GetOptions),
     /// Show why each cluster has a unit or not, what its overrides change, and what holds it back.
@@ -176,6 +181,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         },
         #[cfg(feature = "hub")]
         Command::Plan(plan) => plan::run(&plan),
+        #[cfg(feature = "hub")]
+        Command::Simulate(simulate) => Ok(simulate::run(&simulate)),
         Command::Get(options) => get::run(&options),
         Command::Explain(options) => explain::run(&options),
         Command::Status(options) => status::run(&options),

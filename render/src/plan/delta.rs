@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::by_object::ByObject;
 use crate::digest::Digest;
 use crate::model::DriftMode;
-use crate::name::{ClusterName, UnitKey, VariantName};
-use crate::published::UnitPlacement;
+use crate::name::{ClusterName, ObjectKey, UnitKey, VariantName};
+use crate::published::{UnitPlacement, Unplaced};
 
 /// One unit's changes. Only units that change have one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,6 +18,15 @@ pub struct Delta {
     pub unit: UnitKey,
     /// Clusters whose share changes, sorted by name; not empty.
     pub clusters: Vec<ClusterDelta>,
+}
+
+/// How many replicas of an object find no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct UnplacedChange {
+    /// Before; `None` where all of them had one.
+    pub from: Option<Unplaced>,
+    /// After.
+    pub to: Option<Unplaced>,
 }
 
 /// One cluster's change.
@@ -113,4 +122,30 @@ fn cluster_deltas(from: Option<&UnitPlacement>, to: Option<&UnitPlacement>) -> V
         (from != to).then_some(ClusterDelta { cluster, from, to })
     };
     clusters.into_iter().filter_map(delta).collect()
+}
+
+/// The units of which another number of replicas finds no place. A unit that leaves has none.
+pub fn unplaced_changes(
+    from: &BTreeMap<UnitKey, UnitPlacement>,
+    to: &BTreeMap<UnitKey, UnitPlacement>,
+) -> BTreeMap<UnitKey, BTreeMap<ObjectKey, UnplacedChange>> {
+    let mut units: BTreeMap<UnitKey, BTreeMap<ObjectKey, UnplacedChange>> = BTreeMap::new();
+    for (unit, after) in to {
+        let before = from.get(unit).map(|before| &before.unplaced);
+        let objects = before
+            .into_iter()
+            .flatten()
+            .chain(&after.unplaced)
+            .map(|(object, _)| object);
+        for object in objects.collect::<BTreeSet<_>>() {
+            let change = UnplacedChange {
+                from: before.and_then(|before| before.get(object)).copied(),
+                to: after.unplaced.get(object).copied(),
+            };
+            if change.from != change.to {
+                units.entry(unit.clone()).or_default().insert(object.clone(), change);
+            }
+        }
+    }
+    units
 }

@@ -26,7 +26,7 @@ use crate::published::{Published, UnitPlacement};
 use crate::schedule::{Ledger, in_order};
 
 pub use crate::schedule::{Moves, Reports};
-pub use delta::{Alike, ClusterDelta, Delta, Share, deltas};
+pub use delta::{Alike, ClusterDelta, Delta, Share, UnplacedChange, deltas, unplaced_changes};
 pub use diff::{Change, FieldChange, ObjectChange, changes};
 pub use memo::Memo;
 pub(crate) use overridden::Overridden;

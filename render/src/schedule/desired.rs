@@ -59,6 +59,11 @@ fn declared_path(declared: &[DeclaredReplicas], key: &ObjectKey) -> Option<Repli
     })
 }
 
+/// Where an object of a unit says its replicas, divided or not.
+pub fn replica_path_of(subscription: &Subscription, key: &ObjectKey) -> Option<ReplicaPath> {
+    declared_path(&subscription.placing.replica_paths, key).or_else(|| replica_path(key))
+}
+
 /// Divided object → desired replicas; empty without dividing.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ mod unit;
 mod why;
 
 pub use choose::{ChoiceRule, LeftOut};
-pub use desired::{Divided, workloads_of};
+pub use desired::{Divided, replica_path_of, workloads_of};
 pub use ledger::{Ledger, Workloads};
 pub use look::{Standing, rooms, standings};
 pub use moves::{Moves, Rebalance};

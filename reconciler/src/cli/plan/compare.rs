@@ -10,13 +10,10 @@ use render::load::LoadMemo;
 use render::model::{DeletionPolicy, DriftMode};
 use render::plan::{
     Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, PredictedChange, Share, Staying,
-    changes_charts, deltas, fixed, plan, settle,
+    UnplacedChange, changes_charts, deltas, fixed, plan, settle, unplaced_changes,
 };
-use render::published::Unplaced;
 use render::suspend::Suspensions;
-use render::{
-    ClusterName, Digest, Finding, Fleet, ObjectKey, Plan, Published, Revision, Snapshot, UnitKey, UnitPlacement,
-};
+use render::{ClusterName, Digest, Finding, Fleet, ObjectKey, Plan, Published, Revision, Snapshot, UnitKey};
 use serde::Serialize;
 
 use super::dependants::{ClusterDependants, Removals};
@@ -94,13 +91,6 @@ pub(super) struct UnitChange {
     pub(super) held: Vec<Held>,
 }
 
-/// How many replicas of an object find no place.
-#[derive(Serialize)]
-pub(super) struct UnplacedChange {
-    pub(super) from: Option<Unplaced>,
-    pub(super) to: Option<Unplaced>,
-}
-
 /// Clusters that a Suspension keeps from a change.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -158,7 +148,7 @@ pub(super) fn shown(arguments: &Revisions, rooms: &Rooms<'_>) -> anyhow::Result<
         groups.entry(part.unit.clone()).or_default().push(Group::of(part));
     }
     let suspensions = planned.fleet.suspensions();
-    let mut unplaced = unplaced(&planned.previous.units, &planned.plan.units);
+    let mut unplaced = unplaced_changes(&planned.previous.units, &planned.plan.units);
     let mut change = |delta: Delta| UnitChange {
         removed: !planned.plan.units.contains_key(&delta.unit),
         groups: groups.remove(&delta.unit).unwrap_or_default(),
@@ -333,32 +323,6 @@ impl Group {
             objects: part.objects,
         }
     }
-}
-
-/// The units of which another number of replicas finds no place. A unit that leaves has none.
-fn unplaced(
-    from: &BTreeMap<UnitKey, UnitPlacement>,
-    to: &BTreeMap<UnitKey, UnitPlacement>,
-) -> BTreeMap<UnitKey, BTreeMap<ObjectKey, UnplacedChange>> {
-    let mut units: BTreeMap<UnitKey, BTreeMap<ObjectKey, UnplacedChange>> = BTreeMap::new();
-    for (unit, after) in to {
-        let before = from.get(unit).map(|before| &before.unplaced);
-        let objects = before
-            .into_iter()
-            .flatten()
-            .chain(&after.unplaced)
-            .map(|(object, _)| object);
-        for object in objects.collect::<BTreeSet<_>>() {
-            let change = UnplacedChange {
-                from: before.and_then(|before| before.get(object)).copied(),
-                to: after.unplaced.get(object).copied(),
-            };
-            if change.from != change.to {
-                units.entry(unit.clone()).or_default().insert(object.clone(), change);
-            }
-        }
-    }
-    units
 }
 
 /// Which of a unit's changes wait for a Suspension to end; `now` is in seconds since 1970.

@@ -2,10 +2,10 @@
 
 use render::ObjectKey;
 use render::model::DriftMode;
-use render::plan::{Change, FieldChange, Fixed, ObjectChange, PredictedChange, Share};
+use render::plan::{Change, FieldChange, Fixed, ObjectChange, PredictedChange, Share, UnplacedChange};
 use render::published::Unplaced;
 
-use super::compare::{Group, Held, UnitChange, UnplacedChange};
+use super::compare::{Group, Held, UnitChange};
 use super::summary::counted;
 use crate::cli::output::visible;
 
@@ -82,18 +82,22 @@ pub(super) fn lines(unit: &UnitChange) -> Vec<Line> {
 
 /// How many replicas of an object find no place.
 fn unplaced_line((object, change): (&ObjectKey, &UnplacedChange)) -> Line {
-    let number = |unplaced: &Option<Unplaced>| match unplaced {
-        None => "none".to_owned(),
-        Some(Unplaced { replicas, of }) => format!("{replicas} of {of}"),
-    };
     Line {
         sign: Sign::Changed,
         depth: 0,
         what: What::Field {
             name: format!("unplaced of {}", visible(&format!("{} {}", object.kind, object.name))),
-            from: Some(number(&change.from)),
-            to: Some(number(&change.to)),
+            from: Some(unplaced_words(change.from)),
+            to: Some(unplaced_words(change.to)),
         },
+    }
+}
+
+/// `4 of 30`, or `none`.
+pub(in crate::cli) fn unplaced_words(unplaced: Option<Unplaced>) -> String {
+    match unplaced {
+        None => "none".to_owned(),
+        Some(Unplaced { replicas, of }) => format!("{replicas} of {of}"),
     }
 }
 
@@ -254,7 +258,7 @@ fn fixed_line(fixed: &Fixed) -> Line {
 }
 
 /// `Kind namespace/name`.
-pub(super) fn object_name(object: &ObjectKey) -> String {
+pub(in crate::cli) fn object_name(object: &ObjectKey) -> String {
     let namespace = if object.namespace.is_empty() {
         String::new()
     } else {

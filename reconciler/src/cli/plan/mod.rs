@@ -22,6 +22,7 @@ use serde_json::json;
 
 pub(super) use clone::CloneOptions;
 pub(super) use dependants::{Removals, ask as dependants, lines as dependant_lines};
+pub(super) use lines::{object_name, unplaced_words};
 
 use super::client::{Questions, ServerOptions};
 use super::git::Git;
@@ -249,7 +250,7 @@ fn once(findings: &[Finding]) -> Vec<Finding> {
 }
 
 /// A finding whose words, which may come from anybody's file, steer no terminal.
-fn in_sight(finding: &Finding) -> Finding {
+pub(super) fn in_sight(finding: &Finding) -> Finding {
     Finding {
         file: visible(&finding.file),
         field: visible(&finding.field),
