@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flotilla_tests::{ControlPlane, Options, eventually, wait};
 use reconciler::apply::capacity::Room;
-use render::capacity::{Capacity, PodRequirements, fit};
+use render::capacity::{Capacity, Field, PodRequirements, fit};
 use serde_json::{Value, json};
 
 use super::delivery::*;
@@ -167,7 +167,7 @@ fn as_many_fit_as_the_scheduler_places() {
         let capacity = counted(&cluster, &applier);
         assert_eq!(capacity.check(), Ok(()));
         let requirements = PodRequirements::read(&template("probe", &spec)).expect("it can be read");
-        let answer = fit(&capacity.nodes, &requirements, None, 1_000);
+        let answer = fit(&Field::of(&capacity.nodes), &requirements, None, 1_000);
         cluster.apply(&deployment("probe", answer.replicas + 3, &spec).to_string());
         let placed = eventually(wait::LONG, &format!("the scheduler is done with {what}"), || {
             let found = pods(&cluster, "app=probe");

@@ -1,10 +1,12 @@
 //! Room in a cluster: what its nodes have left, and how many pods of a template fit.
 //!
 //! In: what a cluster says of its nodes ([`Capacity`]), and what a pod asks for ([`PodRequirements`]). Out: how many fit
-//! ([`fit()`]), node group by node group, and what the nodes have left after some were put there ([`Nodes::put`]). The
+//! ([`fit()`]), node group by node group, and what the nodes have left after some were put there ([`Field::put`]). The
 //! applier of a cluster and the hub use the same functions, so that they never judge differently. Which cluster gets
 //! how many is deliberately not here: see [`crate::schedule`].
 
+mod field;
+mod fill;
 mod fit;
 mod nodes;
 mod quantity;
@@ -13,6 +15,7 @@ mod requirements;
 mod resources;
 mod workload;
 
+pub use field::Field;
 pub use fit::{Fit, fit};
 pub use nodes::{NodeGroup, Nodes};
 pub use quantity::thousandths;

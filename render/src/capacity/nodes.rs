@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::fit::{Field, emptiness};
+use super::field::Field;
 use super::requirements::PodRequirements;
 use super::resources::Resources;
 use crate::model::Taint;
@@ -104,56 +104,17 @@ impl Nodes {
 
     /// Takes a workload's own pods away, as if they were to be placed anew. `each` is what one of them asks for.
     pub fn without(&self, workload: usize, each: &Resources) -> Self {
-        let groups = self.0.iter().map(|group| {
-            let mut group = group.clone();
-            if let Some(own) = group.pods.remove(&workload) {
-                group.free.add(each, i64::try_from(own).unwrap_or(i64::MAX));
-            }
-            group
-        });
-        Self::grouped(groups)
+        Field::of(self).without(workload, each).nodes()
     }
 
-    /// Puts pods where the scheduler of the cluster would, one after the other on the node that is emptiest then, and
-    /// says how many found a place. `workload` is marked there.
+    /// Puts pods there as [`Field::put`] does.
     pub fn put(&mut self, requirements: &PodRequirements, count: u64, workload: Option<usize>) -> u64 {
-        if requirements.apart.is_empty() && requirements.spread.is_empty() && workload.is_none() {
-            return self.put_apart(requirements, count);
+        if count == 0 {
+            return 0;
         }
-        let mut field = Field::new(self, requirements, workload);
-        let put = field.fill(count);
-        *self = field.into_nodes();
-        put
-    }
-
-    /// As [`Self::put`] of pods that are nothing to one another and are not marked, in place.
-    fn put_apart(&mut self, requirements: &PodRequirements, count: u64) -> u64 {
-        let is_able = |group: &NodeGroup| requirements.unmet(&group.labels, &group.taints).is_none();
-        let mut able: Vec<bool> = self.0.iter().map(is_able).collect();
-        let mut put = 0;
-        while put < count {
-            let open = self.0.iter().enumerate();
-            let open = open.filter(|(index, group)| able[*index] && group.free.times(&requirements.requests) > 0);
-            let best =
-                open.max_by_key(|(index, group)| (emptiness(group, &requirements.requests), std::cmp::Reverse(*index)));
-            let Some((index, _)) = best else { break };
-            // Each of a group takes one at once: they are equally empty.
-            let group = &mut self.0[index];
-            let taken = group.count.min(count - put);
-            put += taken;
-            if taken == group.count {
-                group.free.add(&requirements.requests, -1);
-            } else {
-                group.count -= taken;
-                let mut group = NodeGroup {
-                    count: taken,
-                    ..group.clone()
-                };
-                group.free.add(&requirements.requests, -1);
-                able.push(true);
-                self.0.push(group);
-            }
-        }
+        let mut field = Field::of(self);
+        let put = field.put(requirements, count, workload);
+        *self = field.nodes();
         put
     }
 }

@@ -172,6 +172,11 @@ impl PodRequirements {
         });
     }
 
+    /// Whether its pods stand wherever they like beside one another.
+    pub(super) fn is_free(&self) -> bool {
+        self.apart.is_empty() && self.spread.is_empty()
+    }
+
     /// Why a node with these labels and taints cannot take it, whatever it has left; `None` where it can.
     pub fn unmet(&self, labels: &BTreeMap<String, String>, taints: &[Taint]) -> Option<&'static str> {
         let selected = self

@@ -48,6 +48,11 @@ impl Resources {
         self.iter().map(text).collect()
     }
 
+    /// Whether it is named, also where it is 0.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Sets one amount.
     pub fn set(&mut self, name: &str, amount: i64) {
         self.0.insert(name.to_owned(), amount);

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod slowly;
+
 fn node(count: u64, cpu: i64, memory: i64, pods: i64) -> NodeGroup {
     let all = Resources::from([("cpu", cpu), ("memory", memory), ("pods", pods)]);
     NodeGroup {
@@ -13,6 +15,10 @@ fn node(count: u64, cpu: i64, memory: i64, pods: i64) -> NodeGroup {
         free: all,
         ..NodeGroup::default()
     }
+}
+
+fn field(nodes: Vec<NodeGroup>) -> Field {
+    Field::of(&Nodes(nodes))
 }
 
 fn labelled(mut group: NodeGroup, labels: &[(&str, &str)]) -> NodeGroup {
@@ -37,7 +43,7 @@ fn check(nodes: &[NodeGroup], requirements: &PodRequirements, expected: u64) {
     for workload in [Some(0), None] {
         // One that the report does not name has no pods there.
         if workload.is_some() || nodes.iter().all(|group| group.pods.is_empty()) {
-            let answer = fit(&Nodes(nodes.to_vec()), requirements, workload, u64::from(u32::MAX));
+            let answer = fit(&field(nodes.to_vec()), requirements, workload, u64::from(u32::MAX));
             assert_eq!(answer.replicas, expected, "{answer:?}");
         }
     }
@@ -210,7 +216,7 @@ fn a_workload_taken_away_leaves_its_room() {
     let mut nodes = Nodes(vec![node(2, 4000, 1 << 30, 110)]);
     let one = asks(json!({ "containers": cpu("1500m") }));
     assert_eq!(nodes.put(&one, 3, Some(0)), 3);
-    assert_eq!(fit(&nodes, &one, Some(0), 10).replicas, 1);
+    assert_eq!(fit(&Field::of(&nodes), &one, Some(0), 10).replicas, 1);
     assert_eq!(
         nodes.without(0, &one.requests),
         Nodes(vec![node(2, 4000, 1 << 30, 110)])
@@ -245,6 +251,52 @@ fn any_nodes() -> impl Strategy<Value = Vec<NodeGroup>> {
     prop::collection::vec(group, 0..8)
 }
 
+/// Nodes of several kinds and sizes, some of them with a taint, a device or pods on them.
+fn any_nodes_of_kinds() -> impl Strategy<Value = Vec<NodeGroup>> {
+    let size = (0..4000_i64, 0..6_i64, 0..12_i64);
+    let kind = (0..3_usize, any::<bool>(), any::<bool>());
+    let group = (1..5_u64, size, kind, -300..2000_i64, 0..3_u64);
+    let group = group.prop_map(|(count, (cpu, memory, pods), (zone, tainted, device), used, own)| {
+        let mut group = labelled(node(count, cpu, memory << 28, pods), &[("zone", ["a", "b", "c"][zone])]);
+        if device {
+            group.allocatable.set("example.com/device", 2);
+            group.free.set("example.com/device", 2);
+        }
+        if tainted {
+            let taint = json!([{ "key": "dedicated", "effect": "NoSchedule" }]);
+            group.taints = serde_json::from_value(taint).expect("they are taints");
+        }
+        group.free.add(&Resources::from([("cpu", used.max(0))]), -1);
+        if own > 0 {
+            group.pods = BTreeMap::from([(0, own)]);
+        }
+        group
+    });
+    prop::collection::vec(group, 0..8)
+}
+
+/// Pods of one kind, how many are put, and their workload.
+fn any_pods() -> impl Strategy<Value = (PodRequirements, u64, Option<usize>)> {
+    let asks = (any_requirements(), 0..3_i64, 0..4_i64, any::<bool>());
+    let requirements = asks.prop_map(|(mut requirements, memory, device, tolerates)| {
+        requirements.requests.set("memory", memory << 27);
+        if device == 0 {
+            requirements.requests.set("example.com/device", 1);
+        }
+        if tolerates {
+            let tolerations = json!([{ "operator": "Exists" }]);
+            requirements.tolerations = serde_json::from_value(tolerations).expect("they are tolerations");
+        }
+        // Most pods are nothing to one another.
+        if device > 1 {
+            requirements.apart.clear();
+            requirements.spread.clear();
+        }
+        requirements
+    });
+    (requirements, 0..8_u64, prop::option::of(0..2_usize))
+}
+
 fn any_requirements() -> impl Strategy<Value = PodRequirements> {
     (1..2000_i64, any::<bool>(), 0..3_u64).prop_map(|(cpu, apart, skew)| {
         let mut requirements = PodRequirements {
@@ -275,12 +327,12 @@ proptest! {
         let reversed = Nodes::grouped(nodes);
         prop_assert_eq!(&grouped, &reversed);
         let most = 1_000;
-        prop_assert_eq!(fit(&grouped, &requirements, None, most), fit(&reversed, &requirements, None, most));
+        prop_assert_eq!(fit(&Field::of(&grouped), &requirements, None, most), fit(&Field::of(&reversed), &requirements, None, most));
     }
 
     #[test]
     fn what_fits_can_be_put_and_then_nothing_fits(nodes in any_nodes(), requirements in any_requirements()) {
-        let nodes = Nodes::grouped(nodes);
+        let nodes = Field::of(&Nodes::grouped(nodes));
         let answer = fit(&nodes, &requirements, Some(0), 10_000).replicas;
         for workload in [Some(0), None] {
             let mut nodes = nodes.clone();
@@ -298,8 +350,32 @@ proptest! {
             requests: Resources::from([("cpu", cpu), ("pods", 1)]),
             ..PodRequirements::default()
         };
-        let before = fit(&Nodes::grouped(nodes.clone()), &requirements, None, 10_000).replicas;
+        let before = fit(&Field::of(&Nodes::grouped(nodes.clone())), &requirements, None, 10_000).replicas;
         let after = Nodes::grouped(nodes.into_iter().chain([node(1, more, 1 << 30, 10)]));
-        prop_assert!(fit(&after, &requirements, None, 10_000).replicas >= before);
+        prop_assert!(fit(&Field::of(&after), &requirements, None, 10_000).replicas >= before);
+    }
+    #[test]
+    fn haste_changes_no_answer(nodes in any_nodes_of_kinds(), pods in prop::collection::vec(any_pods(), 1..12)) {
+        let mut slow = Nodes::grouped(nodes);
+        let mut quick = Field::of(&slow);
+        for (requirements, count, workload) in pods {
+            let without = workload.map(|workload| (slow.without(workload, &requirements.requests), workload));
+            if let Some((nodes, workload)) = without {
+                let field = quick.without(workload, &requirements.requests);
+                prop_assert_eq!(
+                    fit(&field, &requirements, Some(workload), 50),
+                    slowly::fit(&nodes, &requirements, Some(workload), 50)
+                );
+            }
+            prop_assert_eq!(
+                fit(&quick, &requirements, workload, 50),
+                slowly::fit(&slow, &requirements, workload, 50)
+            );
+            prop_assert_eq!(
+                quick.put(&requirements, count, workload),
+                slowly::put(&mut slow, &requirements, count, workload)
+            );
+            prop_assert_eq!(&quick.nodes(), &slow);
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::capacity::{Capacity, Fit, Nodes, PodRequirements, Resources, Workload, fit};
+use crate::by_object::ByObject;
+use crate::capacity::{Capacity, Field, Fit, PodRequirements, Resources, Workload, fit};
 use crate::fleet::Fleet;
 use crate::model::Cluster;
 use crate::name::{ClusterName, ObjectKey, UnitKey};
@@ -31,9 +32,9 @@ pub struct Ledger {
 #[derive(Clone, Debug)]
 struct Account {
     report: Arc<Capacity>,
-    nodes: Nodes,
-    /// Replicas beyond the report that found a place on `nodes`, of decisions before this plan.
-    newer: BTreeMap<(UnitKey, ObjectKey), u64>,
+    field: Field,
+    /// Replicas beyond the report that found a place on `field`, of decisions before this plan.
+    newer: BTreeMap<UnitKey, ByObject>,
     /// How many of the ledger's `planned` are in it.
     noted: usize,
 }
@@ -72,16 +73,13 @@ impl Ledger {
         let mut answer = match place {
             Some(place) => {
                 let requests = &account.report.workloads[place].requests;
-                fit(
-                    &account.nodes.without(place, requests),
-                    asking.requirements,
-                    Some(place),
-                    most,
-                )
+                let field = account.field.without(place, requests);
+                fit(&field, asking.requirements, Some(place), most)
             }
-            None => fit(&account.nodes, asking.requirements, None, most),
+            None => fit(&account.field, asking.requirements, None, most),
         };
-        let newer = account.newer.get(&(asking.unit.clone(), asking.object.clone()));
+        let newer = account.newer.get(asking.unit);
+        let newer = newer.and_then(|newer| newer.get(asking.object));
         answer.replicas = answer.replicas.saturating_add(newer.copied().unwrap_or_default());
         if let Some(max) = &cluster.elastic {
             answer.replicas = answer
@@ -123,7 +121,7 @@ impl Account {
     fn open(books: &Books<'_>, cluster: &ClusterName, report: &Arc<Capacity>) -> Self {
         let mut account = Self {
             report: Arc::clone(report),
-            nodes: report.nodes.clone(),
+            field: Field::of(&report.nodes),
             newer: BTreeMap::new(),
             noted: 0,
         };
@@ -160,7 +158,9 @@ impl Account {
             };
             let put = self.put(asking, replicas(placement).saturating_sub(known));
             if put > 0 {
-                *self.newer.entry((unit.clone(), object.clone())).or_default() += put;
+                let newer = self.newer.entry(unit.clone()).or_default();
+                let before = newer.get(object).copied().unwrap_or_default();
+                newer.insert(object.clone(), before + put);
             }
         }
     }
@@ -169,7 +169,7 @@ impl Account {
     fn put(&mut self, asking: Asking<'_>, more: u64) -> u64 {
         match more {
             0 => 0,
-            more => self.nodes.put(asking.requirements, more, None),
+            more => self.field.put(asking.requirements, more, None),
         }
     }
 }
@@ -177,7 +177,7 @@ impl Account {
 /// How many more an elastic cluster has room for once it has grown.
 fn to_grow(account: &Account, max: &Resources, requirements: &PodRequirements) -> u64 {
     let mut left = max.clone();
-    left.add(&account.nodes.allocatable(), -1);
+    left.add(&account.report.nodes.allocatable(), -1);
     let named = requirements
         .requests
         .iter()
