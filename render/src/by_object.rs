@@ -8,14 +8,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::name::ObjectKey;
 
 /// Object → a number, sorted. Read and written as a map. A thousand clusters have one for each of a thousand units, mostly
-/// of one object: so it is a list, and the keys are shared.
+/// of one object and mostly alike: so it is a list that is shared until somebody changes it, and the keys are shared too.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct ByObject(Vec<(Arc<ObjectKey>, u64)>);
+pub struct ByObject(Option<Arc<Vec<Entry>>>);
+
+type Entry = (Arc<ObjectKey>, u64);
 
 impl ByObject {
     /// An object's number.
     pub fn get(&self, object: &ObjectKey) -> Option<&u64> {
-        self.place(object).ok().map(|place| &self.0[place].1)
+        let list = self.list();
+        self.place(object).ok().map(|place| &list[place].1)
     }
 
     /// Whether an object has a number.
@@ -26,12 +29,14 @@ impl ByObject {
     /// Sets an object's number, and gives the one that it had.
     pub fn insert(&mut self, object: impl Into<Arc<ObjectKey>>, number: u64) -> Option<u64> {
         let object = object.into();
-        match self.place(&object) {
-            Ok(place) => Some(std::mem::replace(&mut self.0[place].1, number)),
+        let place = self.place(&object);
+        let list = Arc::make_mut(self.0.get_or_insert_default());
+        match place {
+            Ok(place) => Some(std::mem::replace(&mut list[place].1, number)),
             Err(place) => {
                 // Mostly it stays the only one.
-                self.0.reserve_exact(1);
-                self.0.insert(place, (object, number));
+                list.reserve_exact(1);
+                list.insert(place, (object, number));
                 None
             }
         }
@@ -39,31 +44,39 @@ impl ByObject {
 
     /// Objects with their numbers, sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &u64)> {
-        self.0.iter().map(|(object, number)| (object.as_ref(), number))
+        self.into_iter()
     }
 
     /// The objects, sorted.
     pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.0.iter().map(|(object, _)| object.as_ref())
+        self.iter().map(|(object, _)| object)
     }
 
     /// The numbers, in the order of their objects.
     pub fn values(&self) -> impl Iterator<Item = &u64> {
-        self.0.iter().map(|(_, number)| number)
+        self.iter().map(|(_, number)| number)
     }
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.list().len()
     }
 
     /// Whether no object has a number.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
+    }
+
+    fn list(&self) -> &[Entry] {
+        self.0.as_ref().map_or(&[], |list| list.as_slice())
     }
 
     fn place(&self, object: &ObjectKey) -> Result<usize, usize> {
-        self.0.binary_search_by(|(known, _)| known.as_ref().cmp(object))
+        let order = |(known, _): &Entry| match std::ptr::eq(known.as_ref(), object) {
+            true => std::cmp::Ordering::Equal,
+            false => known.as_ref().cmp(object),
+        };
+        self.list().binary_search_by(order)
     }
 }
 
@@ -85,20 +98,17 @@ impl<K: Into<Arc<ObjectKey>>, const N: usize> From<[(K, u64); N]> for ByObject {
 
 impl<'a> IntoIterator for &'a ByObject {
     type Item = (&'a ObjectKey, &'a u64);
-    type IntoIter = std::iter::Map<
-        std::slice::Iter<'a, (Arc<ObjectKey>, u64)>,
-        fn(&'a (Arc<ObjectKey>, u64)) -> (&'a ObjectKey, &'a u64),
-    >;
+    type IntoIter = std::iter::Map<std::slice::Iter<'a, Entry>, fn(&'a Entry) -> (&'a ObjectKey, &'a u64)>;
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter().map(|(object, number)| (object.as_ref(), number))
+        self.list().iter().map(|(object, number)| (object.as_ref(), number))
     }
 }
 
 impl IntoIterator for ByObject {
-    type Item = (Arc<ObjectKey>, u64);
-    type IntoIter = std::vec::IntoIter<(Arc<ObjectKey>, u64)>;
+    type Item = Entry;
+    type IntoIter = std::vec::IntoIter<Entry>;
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.0.map(Arc::unwrap_or_clone).unwrap_or_default().into_iter()
     }
 }
 

@@ -239,6 +239,7 @@ impl UnitPlacement {
         newest: &BTreeMap<VariantName, Digest>,
     ) -> Self {
         let mut unit = Self::default();
+        let mut clusters = Vec::new();
         for (cluster, mut placement, variant) in entries {
             let plain = placement.variant.plain();
             let is_other = |digest: &Digest| *digest != variant.digest;
@@ -249,8 +250,10 @@ impl UnitPlacement {
                     .is_some_and(|present| is_other(&present.digest));
             placement.variant = if taken { plain.held(&variant.digest) } else { plain };
             unit.variants.entry(placement.variant.clone()).or_insert(variant);
-            unit.clusters.insert(cluster, placement);
+            clusters.push((cluster, placement));
         }
+        // A map that is made at once has no gaps.
+        unit.clusters = clusters.into_iter().collect();
         unit
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::requirements::PodRequirements;
 use crate::name::ObjectKey;
+use crate::shared::Shared;
 
 /// Where an object says how many replicas it has, and of what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Workload {
     /// How many it asks for.
     pub replicas: u64,
     /// What each of them asks for.
-    pub requirements: PodRequirements,
+    pub requirements: Shared<PodRequirements>,
 }
 
 /// An object whose replicas cannot be read.
@@ -67,6 +68,9 @@ impl Workload {
             })?,
             None => PodRequirements::default(),
         };
-        Ok(Self { replicas, requirements })
+        Ok(Self {
+            replicas,
+            requirements: requirements.into(),
+        })
     }
 }

@@ -190,6 +190,10 @@ pub(super) fn plan_unit(
     planned.placement.depends_on = unit.subscription.apply.depends_on.clone();
     planned.placement.unplaced = scheduled.unplaced;
     planned.placement.in_turn = unit.subscription.placing.is_a_choice();
+    // What stays is not kept twice.
+    if let Some(previous) = previous.filter(|previous| previous.clusters == planned.placement.clusters) {
+        planned.placement.clusters = previous.clusters.clone();
+    }
     planned
 }
 

@@ -10,12 +10,14 @@ use crate::model::{Bounds, Cluster, Dividing, Scheduling, SchedulingPolicy, Stra
 use crate::name::{ClusterName, ObjectKey};
 use crate::predictor::Question;
 use crate::published::{Evidence, UnitPlacement, Unplaced};
+use crate::schedule::alike::share_alike;
 use crate::schedule::candidates::{Chosen, Search};
 use crate::schedule::ledger::{Asking, Ledger, Workloads};
 use crate::schedule::predictions::{Judged, Prediction, prediction};
 use crate::schedule::share::{Room, Rule, Seat, Seats, Shares, Skew, share};
 use crate::schedule::unit::{Context, Inventory, Scheduled};
 use crate::schedule::{Assignment, clusternet, inputs, trouble};
+use crate::shared::Shared;
 
 /// Assigns replicas, where they are divided, and everything where they are not.
 pub(super) fn assign(
@@ -78,6 +80,7 @@ pub(super) fn assign(
             }
         }
     }
+    share_alike(&mut division.scheduled.assignments);
     Ok(division.scheduled)
 }
 
@@ -120,10 +123,11 @@ impl Division<'_, '_> {
         } else {
             share(&self.subscription.key, wanted, Rule::Weights, None, &seats)
         };
+        let key = Arc::new(object.clone());
         for (name, assignment) in &mut self.scheduled.assignments {
             let share = shares.replicas.get(name).copied().unwrap_or_default();
             let weight = self.weights.get(name).copied().unwrap_or_default();
-            assignment.replicas.insert(object.clone(), share);
+            assignment.replicas.insert(Arc::clone(&key), share);
             assignment.reasons.push(format!(
                 "replicas of {} {}: {share} of {wanted}, weight {weight} of {}{}",
                 object.kind,
@@ -137,6 +141,7 @@ impl Division<'_, '_> {
     }
 
     fn by_room(&mut self, object: &ObjectKey, wanted: u64, strategy: Strategy) -> Result<(), Box<Finding>> {
+        let key = Arc::new(object.clone());
         let mut seats = Seats::new();
         let mut said: BTreeMap<ClusterName, String> = BTreeMap::new();
         let mut predictions: BTreeMap<ClusterName, Prediction> = BTreeMap::new();
@@ -185,7 +190,7 @@ impl Division<'_, '_> {
             let Some(assignment) = self.scheduled.assignments.get_mut(&name) else {
                 continue;
             };
-            assignment.replicas.insert(object.clone(), share);
+            assignment.replicas.insert(Arc::clone(&key), share);
             let mut reason = format!("replicas of {} {}: {share} of {wanted}", object.kind, object.name);
             if seat.had > 0 {
                 reason.push_str(&format!(", had {}", seat.had));
@@ -205,7 +210,7 @@ impl Division<'_, '_> {
                     sequence: report.and_then(|report| report.capacity.sequence),
                     room: ByObject::default(),
                 });
-                evidence.room.insert(object.clone(), room);
+                evidence.room.insert(Arc::clone(&key), room);
             }
         }
         let why = said.into_iter().filter(|(_, text)| !text.is_empty());
@@ -223,7 +228,7 @@ impl Division<'_, '_> {
             .unwrap_or_default()
     }
 
-    fn requirements(&self, cluster: &ClusterName, object: &ObjectKey) -> PodRequirements {
+    fn requirements(&self, cluster: &ClusterName, object: &ObjectKey) -> Shared<PodRequirements> {
         let workload = self.workloads.get(cluster).and_then(|workloads| workloads.get(object));
         workload
             .map(|workload| workload.requirements.clone())

@@ -9,6 +9,7 @@
 //!
 //! [`Fleet`]: crate::Fleet
 
+mod alike;
 mod candidates;
 mod choose;
 mod clusternet;

@@ -29,7 +29,7 @@ fn web(replicas: u64) -> AllWanted {
             object: "apps/Deployment/shop/web".parse().expect("it is a valid key"),
             selector: serde_json::from_value(json!({ "matchLabels": { "app": "web" } })).expect("it is a selector"),
             replicas,
-            requirements: PodRequirements::read(&template).expect("it can be read"),
+            requirements: PodRequirements::read(&template).expect("it can be read").into(),
         }],
     }
 }

@@ -3,7 +3,7 @@
 use render::capacity::{PodRequirements, ReplicaPath, Workload, replica_path};
 use render::describe::key_of;
 use render::selector::LabelSelector;
-use render::{ObjectKey, UnitKey};
+use render::{ObjectKey, Shared, UnitKey};
 use serde_json::Value;
 
 use crate::apply::{Desired, DesiredUnit};
@@ -16,7 +16,7 @@ pub(super) struct Wanted {
     /// Which pods of its namespace are its own; `None` where it does not say.
     pub(super) selector: Option<LabelSelector>,
     pub(super) replicas: u64,
-    pub(super) requirements: PodRequirements,
+    pub(super) requirements: Shared<PodRequirements>,
 }
 
 /// What a delivery asks for, sorted by unit and object.

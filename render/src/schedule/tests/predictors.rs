@@ -2,7 +2,6 @@
 
 use super::room::{DYNAMIC, everywhere, key, scheduled, shares, two};
 use super::*;
-use crate::capacity::PodRequirements;
 use crate::fixture::{capacity, deployment, reports};
 use crate::fleet::Fleet;
 use crate::model::Predictor;
@@ -22,7 +21,7 @@ fn with_predictor(mut fleet: Fleet) -> Fleet {
 /// What the predictor of b says of the fleet's Deployment.
 fn said(fleet: &Fleet, mut reports: Reports, outcome: Outcome) -> Reports {
     let unit = fleet.units.values().next().expect("the fleet has a unit");
-    let requirements: PodRequirements = workloads_of(unit)[&key()].requirements.clone();
+    let requirements = workloads_of(unit)[&key()].requirements.clone();
     let question = Question::about(&fleet.clusters[&cluster_name("b")], &requirements).expect("it has a predictor");
     let answers = reports.predicted.entry(cluster_name("b")).or_default();
     answers.insert(question.key(), Predicted { at: 0, outcome });
