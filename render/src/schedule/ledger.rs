@@ -22,7 +22,7 @@ pub type Workloads = BTreeMap<ObjectKey, Workload>;
 /// deducted here: decisions that it has not heard of yet, and those of this very plan.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    accounts: BTreeMap<ClusterName, Account>,
+    accounts: Accounts,
     /// What this plan gives without asking for room.
     planned: Vec<(UnitKey, UnitPlacement)>,
     /// What this plan gives of the room that predictors see.
@@ -32,8 +32,8 @@ pub struct Ledger {
 #[derive(Clone, Debug)]
 struct Account {
     report: Arc<Capacity>,
-    field: Field,
-    /// Replicas beyond the report that found a place on `field`, of decisions before this plan.
+    nodes: Field,
+    /// Replicas beyond the report that found a place on `nodes`, of decisions before this plan.
     newer: BTreeMap<UnitKey, ByObject>,
     /// How many of the ledger's `planned` are in it.
     noted: usize,
@@ -73,10 +73,10 @@ impl Ledger {
         let mut answer = match place {
             Some(place) => {
                 let requests = &account.report.workloads[place].requests;
-                let field = account.field.without(place, requests);
-                fit(&field, asking.requirements, Some(place), most)
+                let nodes = account.nodes.without(place, requests);
+                fit(&nodes, asking.requirements, Some(place), most)
             }
-            None => fit(&account.field, asking.requirements, None, most),
+            None => fit(&account.nodes, asking.requirements, None, most),
         };
         let newer = account.newer.get(asking.unit);
         let newer = newer.and_then(|newer| newer.get(asking.object));
@@ -106,9 +106,16 @@ impl Ledger {
     }
 
     fn account(&mut self, books: &Books<'_>, cluster: &Cluster) -> Result<&mut Account, String> {
-        let report = books.reports.of(&cluster.name)?;
-        let account = self.accounts.entry(cluster.name.clone());
-        let account = account.or_insert_with(|| Account::open(books, &cluster.name, &report.capacity));
+        let place = match self.accounts.place(&cluster.name) {
+            Ok(place) => place,
+            Err(place) => {
+                let report = books.reports.of(&cluster.name)?;
+                let account = Account::open(books, &cluster.name, &report.capacity);
+                self.accounts.list.insert(place, (cluster.name.clone(), account));
+                place
+            }
+        };
+        let (_, account) = &mut self.accounts.list[place];
         for (unit, placement) in &self.planned[account.noted..] {
             account.deduct(books, &cluster.name, (unit, placement), books.previous.get(unit));
         }
@@ -117,11 +124,34 @@ impl Ledger {
     }
 }
 
+/// Accounts by the name of their cluster, sorted.
+#[derive(Debug, Default)]
+struct Accounts {
+    list: Vec<(ClusterName, Account)>,
+    /// Where the last one was found.
+    last: usize,
+}
+
+impl Accounts {
+    /// Where a cluster's account is, or belongs. Clusters are asked for in the order of their names: the next one is
+    /// looked at first.
+    fn place(&mut self, cluster: &ClusterName) -> Result<usize, usize> {
+        let mut near = [self.last + 1, self.last].into_iter();
+        let near = near.find(|place| self.list.get(*place).is_some_and(|(name, _)| name == cluster));
+        let place = match near {
+            Some(place) => Ok(place),
+            None => self.list.binary_search_by(|(name, _)| name.cmp(cluster)),
+        };
+        self.last = place.unwrap_or_else(|place| place);
+        place
+    }
+}
+
 impl Account {
     fn open(books: &Books<'_>, cluster: &ClusterName, report: &Arc<Capacity>) -> Self {
         let mut account = Self {
             report: Arc::clone(report),
-            field: Field::of(&report.nodes),
+            nodes: Field::of(&report.nodes),
             newer: BTreeMap::new(),
             noted: 0,
         };
@@ -169,7 +199,7 @@ impl Account {
     fn put(&mut self, asking: Asking<'_>, more: u64) -> u64 {
         match more {
             0 => 0,
-            more => self.field.put(asking.requirements, more, None),
+            more => self.nodes.put(asking.requirements, more, None),
         }
     }
 }

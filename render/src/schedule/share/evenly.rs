@@ -35,17 +35,16 @@ pub(super) fn add(
     for (group, level) in levels {
         let parts = members(group, groups).map(|name| {
             let room = rooms.get(name).copied().unwrap_or_default();
-            (
-                name.clone(),
-                Part {
-                    weight: room,
-                    least: 0,
-                    most: room,
-                },
-            )
+            let part = Part {
+                weight: room,
+                least: 0,
+                most: room,
+            };
+            (name, part)
         });
-        for (name, more) in proportion(unit, level - before[group], &parts.collect()) {
-            *shares.entry(name).or_default() += more;
+        let parts: Vec<_> = parts.collect();
+        for ((name, _), more) in parts.iter().zip(proportion(unit, level - before[group], &parts)) {
+            *shares.entry((*name).clone()).or_default() += more;
         }
     }
 }
@@ -77,8 +76,10 @@ pub(super) fn take(
     raise(&mut depths, &most, amount);
     let mut taken = ByCluster::new();
     for (group, depth) in depths {
-        let of_group = members(group, &of_parts).filter_map(|name| Some((name.clone(), *parts.get(name)?)));
-        taken.extend(proportion(unit, depth - start[group], &of_group.collect()));
+        let of_group = members(group, &of_parts).filter_map(|name| Some((name, *parts.get(name)?)));
+        let of_group: Vec<_> = of_group.collect();
+        let shares = proportion(unit, depth - start[group], &of_group);
+        taken.extend(of_group.iter().map(|(name, _)| (*name).clone()).zip(shares));
     }
     taken
 }

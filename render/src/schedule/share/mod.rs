@@ -16,7 +16,7 @@ use crate::name::{ClusterName, UnitKey};
 
 pub use weights::divide;
 
-use proportion::proportion;
+use proportion::{Part, proportion};
 
 /// A cluster among which replicas are shared out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,151 +84,175 @@ pub(super) type Seats = BTreeMap<ClusterName, Seat>;
 
 /// Shares `wanted` replicas out.
 pub(super) fn share(unit: &UnitKey, wanted: u64, rule: Rule, skew: Option<Skew>, seats: &Seats) -> Shares {
-    let mut shares: BTreeMap<ClusterName, u64> = match rule {
-        Rule::Weights => by_weights(unit, wanted, seats),
-        Rule::Spread | Rule::Binpack => seats
-            .iter()
-            .map(|(name, seat)| (name.clone(), seat.had.min(seat.most)))
-            .collect(),
+    let table = Table {
+        unit,
+        rule,
+        skew,
+        seats: seats.iter().collect(),
+    };
+    let mut shares = match rule {
+        Rule::Weights => table.by_weights(wanted),
+        Rule::Spread | Rule::Binpack => seats.values().map(|seat| seat.had.min(seat.most)).collect(),
     };
     let is_room_asked = rule != Rule::Weights;
     let mut by_room = false;
     let sum = total(&shares);
     if sum > wanted {
-        take(unit, sum - wanted, seats, skew, &mut shares);
+        table.take(sum - wanted, &mut shares);
     } else if sum < wanted {
         by_room = is_room_asked;
-        add(unit, wanted - sum, rule, skew, seats, &mut shares);
+        table.add(wanted - sum, &mut shares);
     }
     let unplaced = wanted.saturating_sub(total(&shares));
     Shares {
-        replicas: shares,
+        replicas: seats.keys().cloned().zip(shares).collect(),
         unplaced,
         by_room,
     }
 }
 
-fn total(shares: &BTreeMap<ClusterName, u64>) -> u64 {
-    shares.values().fold(0, |sum, share| sum.saturating_add(*share))
+fn total(shares: &[u64]) -> u64 {
+    shares.iter().fold(0, |sum, share| sum.saturating_add(*share))
 }
 
-/// What each gets by its weight, within its bounds. A cluster that nobody hears of keeps what it has.
-fn by_weights(unit: &UnitKey, wanted: u64, seats: &Seats) -> BTreeMap<ClusterName, u64> {
-    let frozen = seats.iter().filter(|(_, seat)| seat.room == Room::Frozen);
-    let mut shares: BTreeMap<ClusterName, u64> = frozen.map(|(name, seat)| (name.clone(), seat.had)).collect();
-    let left = wanted.saturating_sub(total(&shares));
-    let open = seats.iter().filter(|(_, seat)| seat.room != Room::Frozen);
-    let bounded = open.map(|(name, seat)| {
-        let most = seat.most.max(seat.least);
-        (
-            name.clone(),
-            proportion::Part {
-                weight: seat.weight,
-                least: seat.least,
-                most,
-            },
-        )
-    });
-    shares.extend(proportion(unit, left, &bounded.collect()));
-    shares
-}
-
-/// Takes away, in proportion to what is there: first where somebody is heard of, and below the least last.
-fn take(unit: &UnitKey, mut amount: u64, seats: &Seats, skew: Option<Skew>, shares: &mut BTreeMap<ClusterName, u64>) {
-    for (frozen, down_to_least) in [(false, true), (false, false), (true, false)] {
-        if amount == 0 {
-            return;
-        }
-        let parts: BTreeMap<ClusterName, proportion::Part> = seats
-            .iter()
-            .filter(|(_, seat)| (seat.room == Room::Frozen) == frozen)
-            .map(|(name, seat)| {
-                let there = shares.get(name).copied().unwrap_or_default();
-                let floor = if down_to_least { seat.least } else { 0 };
-                let part = proportion::Part {
-                    weight: there,
-                    least: 0,
-                    most: there.saturating_sub(floor),
-                };
-                (name.clone(), part)
-            })
-            .collect();
-        let taken = match skew {
-            None => proportion(unit, amount, &parts),
-            Some(_) => evenly::take(unit, amount, &parts, &groups(seats), shares),
-        };
-        for (name, less) in taken {
-            amount -= less;
-            shares.entry(name).and_modify(|share| *share -= less);
-        }
-    }
-}
-
-fn groups(seats: &Seats) -> BTreeMap<ClusterName, String> {
-    seats
-        .iter()
-        .map(|(name, seat)| (name.clone(), seat.group.clone()))
-        .collect()
-}
-
-fn add(
-    unit: &UnitKey,
-    mut amount: u64,
+/// The seats in the order of their names, and by what replicas are shared out among them. Shares come in the same order.
+struct Table<'a> {
+    unit: &'a UnitKey,
     rule: Rule,
     skew: Option<Skew>,
-    seats: &Seats,
-    shares: &mut BTreeMap<ClusterName, u64>,
-) {
-    let open = |name: &ClusterName, seat: &Seat, shares: &BTreeMap<ClusterName, u64>| {
-        let there = shares.get(name).copied().unwrap_or_default();
-        let room = match (rule, seat.room) {
+    seats: Vec<(&'a ClusterName, &'a Seat)>,
+}
+
+impl Table<'_> {
+    /// What each gets by its weight, within its bounds. A cluster that nobody hears of keeps what it has.
+    fn by_weights(&self, wanted: u64) -> Vec<u64> {
+        let is_frozen = |seat: &Seat| seat.room == Room::Frozen;
+        let kept = |(_, seat): &(&ClusterName, &Seat)| if is_frozen(seat) { seat.had } else { 0 };
+        let mut shares: Vec<u64> = self.seats.iter().map(kept).collect();
+        let left = wanted.saturating_sub(total(&shares));
+        let open = |place: &usize| !is_frozen(self.seats[*place].1);
+        let bounded = |seat: &Seat| Part {
+            weight: seat.weight,
+            least: seat.least,
+            most: seat.most.max(seat.least),
+        };
+        let open: Vec<usize> = (0..self.seats.len()).filter(open).collect();
+        let parts = open
+            .iter()
+            .map(|place| (self.seats[*place].0, bounded(self.seats[*place].1)));
+        let found = proportion(self.unit, left, &parts.collect::<Vec<_>>());
+        for (place, share) in open.into_iter().zip(found) {
+            shares[place] = share;
+        }
+        shares
+    }
+
+    /// Takes away, in proportion to what is there: first where somebody is heard of, and below the least last.
+    fn take(&self, mut amount: u64, shares: &mut [u64]) {
+        for (frozen, down_to_least) in [(false, true), (false, false), (true, false)] {
+            if amount == 0 {
+                return;
+            }
+            let part = |place: &usize| {
+                let (name, seat) = self.seats[*place];
+                let floor = if down_to_least { seat.least } else { 0 };
+                let part = Part {
+                    weight: shares[*place],
+                    least: 0,
+                    most: shares[*place].saturating_sub(floor),
+                };
+                (name, part)
+            };
+            let is_meant = |place: &usize| (self.seats[*place].1.room == Room::Frozen) == frozen;
+            let places: Vec<usize> = (0..self.seats.len()).filter(is_meant).collect();
+            let parts: Vec<_> = places.iter().map(part).collect();
+            let taken = match self.skew {
+                None => proportion(self.unit, amount, &parts),
+                Some(_) => {
+                    let parts = parts.iter().map(|(name, part)| ((*name).clone(), *part)).collect();
+                    let there = self.by_name(shares.iter().copied());
+                    let taken = evenly::take(self.unit, amount, &parts, &self.groups(), &there);
+                    parts
+                        .keys()
+                        .map(|name| taken.get(name).copied().unwrap_or_default())
+                        .collect()
+                }
+            };
+            for (place, less) in places.into_iter().zip(taken) {
+                amount -= less;
+                shares[place] -= less;
+            }
+        }
+    }
+
+    fn add(&self, mut amount: u64, shares: &mut [u64]) {
+        // What each must have at least comes first.
+        for ((_, seat), share) in self.seats.iter().zip(shares.iter_mut()) {
+            let open = self.open(seat, *share);
+            let more = seat.least.saturating_sub(*share).min(open).min(amount);
+            amount -= more;
+            *share += more;
+        }
+        if let Some(skew) = self.skew {
+            let rooms = self.seats.iter().zip(shares.iter());
+            let rooms = self.by_name(rooms.map(|((_, seat), share)| self.open(seat, *share)));
+            let mut by_name = self.by_name(shares.iter().copied());
+            evenly::add(self.unit, amount, skew, &rooms, &self.groups(), &mut by_name);
+            for ((name, _), share) in self.seats.iter().zip(shares) {
+                *share = by_name.get(*name).copied().unwrap_or_default();
+            }
+            return;
+        }
+        match self.rule {
+            Rule::Binpack => {
+                let mut order: Vec<usize> = (0..self.seats.len()).collect();
+                order.sort_by_key(|place| self.seats[*place].1.rank);
+                for place in order {
+                    let more = self.open(self.seats[place].1, shares[place]).min(amount);
+                    amount -= more;
+                    shares[place] += more;
+                }
+            }
+            Rule::Weights | Rule::Spread => {
+                // Its room counts whole, also where the cluster may have less of it.
+                let weight = |seat: &Seat, share: u64| match (self.rule, seat.room) {
+                    (Rule::Weights, _) => seat.weight,
+                    (_, Room::Unbounded) => 1,
+                    (_, Room::Replicas(room)) => room.saturating_sub(share),
+                    (_, Room::Frozen) => 0,
+                };
+                let part = |seat: &Seat, share: u64| Part {
+                    weight: weight(seat, share),
+                    least: 0,
+                    most: self.open(seat, share),
+                };
+                let parts = self.seats.iter().zip(shares.iter());
+                let parts: Vec<_> = parts.map(|((name, seat), share)| (*name, part(seat, *share))).collect();
+                for (share, more) in shares.iter_mut().zip(proportion(self.unit, amount, &parts)) {
+                    *share += more;
+                }
+            }
+        }
+    }
+
+    /// How many more may come where so many are.
+    fn open(&self, seat: &Seat, there: u64) -> u64 {
+        let room = match (self.rule, seat.room) {
             (_, Room::Frozen) => there,
             (Rule::Weights, _) | (_, Room::Unbounded) => u64::MAX,
             (_, Room::Replicas(room)) => room,
         };
-        (there, room.min(seat.most).saturating_sub(there))
-    };
-    // What each must have at least comes first.
-    for (name, seat) in seats {
-        let (there, open) = open(name, seat, shares);
-        let more = seat.least.saturating_sub(there).min(open).min(amount);
-        amount -= more;
-        shares.entry(name.clone()).and_modify(|share| *share += more);
+        room.min(seat.most).saturating_sub(there)
     }
-    if let Some(skew) = skew {
-        let rooms = seats
-            .iter()
-            .map(|(name, seat)| (name.clone(), open(name, seat, shares).1))
-            .collect();
-        evenly::add(unit, amount, skew, &rooms, &groups(seats), shares);
-        return;
+
+    fn groups(&self) -> BTreeMap<ClusterName, String> {
+        let group = |(name, seat): &(&ClusterName, &Seat)| ((*name).clone(), seat.group.clone());
+        self.seats.iter().map(group).collect()
     }
-    match rule {
-        Rule::Binpack => {
-            let mut order: Vec<_> = seats.iter().collect();
-            order.sort_by_key(|(name, seat)| (seat.rank, (*name).clone()));
-            for (name, seat) in order {
-                let more = open(name, seat, shares).1.min(amount);
-                amount -= more;
-                shares.entry(name.clone()).and_modify(|share| *share += more);
-            }
-        }
-        Rule::Weights | Rule::Spread => {
-            let parts = seats.iter().map(|(name, seat)| {
-                let (there, most) = open(name, seat, shares);
-                // Its room counts whole, also where the cluster may have less of it.
-                let weight = match (rule, seat.room) {
-                    (Rule::Weights, _) => seat.weight,
-                    (_, Room::Unbounded) => 1,
-                    (_, Room::Replicas(room)) => room.saturating_sub(there),
-                    (_, Room::Frozen) => 0,
-                };
-                (name.clone(), proportion::Part { weight, least: 0, most })
-            });
-            for (name, more) in proportion(unit, amount, &parts.collect()) {
-                shares.entry(name).and_modify(|share| *share += more);
-            }
-        }
+
+    fn by_name(&self, numbers: impl Iterator<Item = u64>) -> BTreeMap<ClusterName, u64> {
+        let names = self.seats.iter().map(|(name, _)| (*name).clone());
+        names.zip(numbers).collect()
     }
 }
 

@@ -1,8 +1,6 @@
 //! Proportion within bounds.
 
-use std::collections::BTreeMap;
-
-use super::weights::divide;
+use super::weights::divide_list;
 use crate::name::{ClusterName, UnitKey};
 
 /// One part of a whole.
@@ -14,63 +12,83 @@ pub(super) struct Part {
     pub(super) most: u64,
 }
 
-/// Shares an amount out in proportion to the weights, each within its bounds. What bounds keep from one goes to the
-/// others, by their weights. Less than the amount is given where the bounds allow no more; a part without weight gets
-/// its least.
+/// Shares an amount out in proportion to the weights, each within its bounds; one share per part, in the same order.
+/// What bounds keep from one goes to the others, by their weights. Less than the amount is given where the bounds allow
+/// no more; a part without weight gets its least.
 ///
 /// Whoever would get more than its most is set to it, and the rest shared out anew; then the same for the least. Where
 /// the least together are more than the amount, they are shared out by themselves.
-pub(super) fn proportion(
-    unit: &UnitKey,
-    amount: u64,
-    parts: &BTreeMap<ClusterName, Part>,
-) -> BTreeMap<ClusterName, u64> {
-    let least = parts.values().fold(0_u64, |sum, part| sum.saturating_add(part.least));
+pub(super) fn proportion(unit: &UnitKey, amount: u64, parts: &[(&ClusterName, Part)]) -> Vec<u64> {
+    let mut shares = vec![0; parts.len()];
+    let least = parts
+        .iter()
+        .fold(0_u64, |sum, (_, part)| sum.saturating_add(part.least));
     if least >= amount {
-        let weights = parts.iter().map(|(name, part)| (name.clone(), part.least)).collect();
-        return divide(unit, amount, &weights).unwrap_or_else(|| zeros(parts));
+        let weights: Vec<_> = parts.iter().map(|(name, part)| (*name, part.least)).collect();
+        return divide_list(unit, amount, &weights).unwrap_or(shares);
     }
-    let mut shares = zeros(parts);
-    let mut open: BTreeMap<ClusterName, u64> = BTreeMap::new();
+    // The places of those that are not settled.
+    let mut open: Vec<usize> = Vec::with_capacity(parts.len());
     let mut left = amount;
-    for (name, part) in parts {
+    for (place, (_, part)) in parts.iter().enumerate() {
         if part.weight == 0 {
             left -= part.least;
-            shares.insert(name.clone(), part.least);
+            shares[place] = part.least;
         } else {
-            open.insert(name.clone(), part.weight);
+            open.push(place);
         }
     }
-    while let Some(found) = divide(unit, left, &open) {
-        let bound = |at_most: bool| {
-            let over = found.iter().filter_map(|(name, share)| {
-                let part = parts.get(name)?;
-                let bound = if at_most { part.most } else { part.least };
-                let is_out = if at_most { *share > bound } else { *share < bound };
-                is_out.then(|| (name.clone(), bound))
-            });
-            over.collect::<Vec<_>>()
+    loop {
+        let weights: Vec<_> = open
+            .iter()
+            .map(|place| (parts[*place].0, parts[*place].1.weight))
+            .collect();
+        let Some(found) = divide_list(unit, left, &weights) else {
+            return shares;
         };
-        let (over, under) = (bound(true), bound(false));
-        if over.is_empty() && under.is_empty() {
-            shares.extend(found);
-            break;
+        let (mut over, mut under) = (Out::default(), Out::default());
+        for (index, (place, share)) in open.iter().zip(&found).enumerate() {
+            let Part { least, most, .. } = parts[*place].1;
+            if *share > most {
+                over.add(index, *share, most);
+            }
+            if *share < least {
+                under.add(index, *share, least);
+            }
+        }
+        if over.bounds.is_empty() && under.bounds.is_empty() {
+            for (place, share) in open.into_iter().zip(found) {
+                shares[place] = share;
+            }
+            return shares;
         }
         // Of the two, whichever is more out of bounds is settled first: the other may be none then.
-        let excess = |out: &[(ClusterName, u64)]| -> u64 {
-            let by = |(name, bound): &(ClusterName, u64)| found.get(name).copied().unwrap_or_default().abs_diff(*bound);
-            out.iter().map(by).fold(0, u64::saturating_add)
-        };
-        let out = if excess(&over) >= excess(&under) { over } else { under };
-        for (name, bound) in out {
-            open.remove(&name);
-            left = left.saturating_sub(bound);
-            shares.insert(name, bound);
+        let out = if over.excess >= under.excess { over } else { under };
+        for (index, bound) in &out.bounds {
+            left = left.saturating_sub(*bound);
+            shares[open[*index]] = *bound;
         }
+        let mut settled = out.bounds.into_iter().map(|(index, _)| index).peekable();
+        let mut index = 0;
+        open.retain(|_| {
+            index += 1;
+            settled.next_if_eq(&(index - 1)).is_none()
+        });
     }
-    shares
 }
 
-fn zeros(parts: &BTreeMap<ClusterName, Part>) -> BTreeMap<ClusterName, u64> {
-    parts.keys().map(|name| (name.clone(), 0)).collect()
+/// Shares that are out of bounds on one side.
+#[derive(Default)]
+struct Out {
+    /// The place among those that are open, and the bound.
+    bounds: Vec<(usize, u64)>,
+    /// By how much they are, together.
+    excess: u64,
+}
+
+impl Out {
+    fn add(&mut self, index: usize, share: u64, bound: u64) {
+        self.bounds.push((index, bound));
+        self.excess = self.excess.saturating_add(share.abs_diff(bound));
+    }
 }

@@ -15,30 +15,55 @@ pub fn divide(
     desired: u64,
     weights: &BTreeMap<ClusterName, u64>,
 ) -> Option<BTreeMap<ClusterName, u64>> {
-    let total: u128 = weights.values().map(|weight| u128::from(*weight)).sum();
+    let list: Vec<_> = weights.iter().map(|(name, weight)| (name, *weight)).collect();
+    let shares = divide_list(unit, desired, &list)?;
+    Some(weights.keys().cloned().zip(shares).collect())
+}
+
+/// The same, one share per entry in the same order.
+pub(super) fn divide_list(unit: &UnitKey, desired: u64, weights: &[(&ClusterName, u64)]) -> Option<Vec<u64>> {
+    let total: u128 = weights.iter().map(|(_, weight)| u128::from(*weight)).sum();
     if total == 0 {
         return None;
     }
-    let mut shares = BTreeMap::new();
+    let mut shares = Vec::with_capacity(weights.len());
     let mut fractions = Vec::with_capacity(weights.len());
     let mut left = desired;
-    for (cluster, weight) in weights {
+    for (_, weight) in weights {
         // 64 bits times 64 bits fit in 128, and a share is at most `desired`.
         let exact = u128::from(desired) * u128::from(*weight);
-        let share = u64::try_from(exact / total).unwrap_or(desired);
+        let floor = exact / total;
+        let share = u64::try_from(floor).unwrap_or(desired);
         left -= share;
-        fractions.push((exact % total, cluster));
-        shares.insert(cluster.clone(), share);
+        fractions.push(exact - floor * total);
+        shares.push(share);
     }
+    // Less than one for each is left.
+    let left = usize::try_from(left).unwrap_or(usize::MAX).min(weights.len());
     if left > 0 {
-        fractions.sort_by_cached_key(|(fraction, cluster)| {
-            (std::cmp::Reverse(*fraction), tie(unit, cluster), (*cluster).clone())
-        });
-        for (_, cluster) in fractions.into_iter().zip(0..left).map(|(entry, _)| entry) {
-            shares.entry(cluster.clone()).and_modify(|share| *share += 1);
+        for place in largest(unit, left, &fractions, weights) {
+            shares[place] += 1;
         }
     }
     Some(shares)
+}
+
+/// The places of the largest fractions. Only those that are as large as the last of them have to be told apart.
+fn largest(unit: &UnitKey, count: usize, fractions: &[u128], weights: &[(&ClusterName, u64)]) -> Vec<usize> {
+    let mut order = fractions.to_vec();
+    let (_, last, _) = order.select_nth_unstable_by(count - 1, |a, b| b.cmp(a));
+    let last = *last;
+    let places = |holds: &dyn Fn(u128) -> bool| -> Vec<usize> {
+        (0..fractions.len()).filter(|place| holds(fractions[*place])).collect()
+    };
+    let mut chosen = places(&|fraction| fraction > last);
+    let mut equal = places(&|fraction| fraction == last);
+    if chosen.len() + equal.len() > count {
+        equal.sort_by_cached_key(|place| (tie(unit, weights[*place].0), weights[*place].0));
+        equal.truncate(count - chosen.len());
+    }
+    chosen.append(&mut equal);
+    chosen
 }
 
 fn tie(unit: &UnitKey, cluster: &ClusterName) -> Digest {
