@@ -1,6 +1,6 @@
 //! Replicas that are divided by the room that clusters have.
 
-use flotilla_tests::{eventually, pool};
+use flotilla_tests::{Flotilla, Output, eventually, pool, scratch};
 use serde_json::Value;
 
 use super::support::*;
@@ -72,6 +72,8 @@ fn replicas_go_where_nodes_have_room_stay_there_and_follow_when_room_comes() {
     );
     assert!(text.contains("has room for 8"), "and why each has what it has: {text}");
 
+    answers_about_room(&fleet);
+
     // A node that takes nothing more moves nothing that is placed.
     let before = fleet.repository.commits("flotilla/rendered");
     nodes("amsterdam", "cordon", "node-0");
@@ -86,6 +88,85 @@ fn replicas_go_where_nodes_have_room_stay_there_and_follow_when_room_comes() {
     assert_eq!(commits, before + 2, "one commit for each decision");
     nodes("amsterdam", "uncordon", "node-0");
     nodes("bogota", "uncordon", "node-1");
+}
+
+/// What a person asks while six of thirty find no place.
+fn answers_about_room(fleet: &Fleet) {
+    let api = fleet.api();
+    let capacity = asked(&["get", "capacity", "--server", &api]);
+    check(
+        &capacity,
+        0,
+        &["NAME", "amsterdam   3 ", "bogota      3 ", "colombo     3 "],
+    );
+    let record = scratch::folder("record").join("capacity.json");
+    let recorded = asked(&["get", "rooms", "-o", "json", "--server", &api]);
+    check(&recorded, 0, &["\"kind\": \"Capacity\""]);
+    std::fs::write(&record, &recorded.stdout).expect("it is writable");
+    check(
+        &asked(&["explain", "sea/harbour", "--server", &api]),
+        0,
+        &[
+            "Unplaced: 6 of 30 of Deployment harbour/crew",
+            "room for 12 of Deployment harbour/crew on 3 nodes",
+            "room for 4 of Deployment harbour/crew on 1 node, ",
+            ", 2 refuse: taint; said ",
+            "Deployment harbour/crew: 30 replicas of cpu 8",
+        ],
+    );
+    fleet.repository.git(&["fetch", "--quiet"]);
+    let (work, record) = (
+        fleet.repository.work().display().to_string(),
+        record.display().to_string(),
+    );
+    let what_if = [
+        "simulate",
+        "--repository",
+        &work,
+        "--without-cluster",
+        "amsterdam",
+        "--scale",
+        "sea/harbour=-12",
+    ];
+    let differs = [
+        "- on amsterdam",
+        "Deployment harbour/crew: 12 -> none",
+        "the cluster is lost",
+        "unplaced of Deployment harbour/crew: 6 of 30 -> 6 of 18",
+    ];
+    check(&asked(&[&what_if[..], &["--server", &api]].concat()), 1, &differs);
+    let nobody = ["--server", "unix:/nowhere/flotilla.sock", "--reports", &record];
+    check(&asked(&[&what_if[..], &nobody].concat()), 1, &differs);
+    // Before it is pushed: six fewer find no place, and nothing that is placed moves.
+    let fewer = DEPLOYMENT.replace("replicas: 30", "replicas: 27");
+    fleet.repository.write("feeds/harbour/crew.yaml", &fewer);
+    fleet.repository.commit("Ask for fewer");
+    let plan = ["plan", "--repository", &work, "--server"];
+    let planned = asked(&[&plan[..], &[&api]].concat());
+    check(&planned, 1, &["unplaced of Deployment crew: 6 of 30 -> 3 of 27"]);
+    assert!(
+        !planned.stdout.contains("replicas of Deployment"),
+        "nothing moves: {planned:?}"
+    );
+    let unasked = asked(&[&plan[..], &["unix:/nowhere/flotilla.sock"]].concat());
+    assert!(
+        unasked.stderr.contains("note: what room clusters have is not known"),
+        "{unasked:?}"
+    );
+    fleet.repository.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+}
+
+fn asked(arguments: &[&str]) -> Output {
+    Flotilla::run(arguments)
+}
+
+#[track_caller]
+fn check(output: &Output, code: i32, words: &[&str]) {
+    let all = format!("{}{}", output.stdout, output.stderr);
+    assert_eq!(output.code(), Some(code), "{all}");
+    for word in words {
+        assert!(all.contains(word), "{word:?} is not in:\n{all}");
+    }
 }
 
 /// How many replicas a cluster was told, and how many are ready.

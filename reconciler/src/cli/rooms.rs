@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use render::Fleet;
 use render::schedule::Reports;
+use serde_json::Value;
 
 use super::client::{ANSWER_BYTES_MAX, Questions, rooms};
 use super::{output, wait_for};
@@ -27,7 +28,14 @@ pub(super) struct RoomOptions {
 pub(super) struct Rooms<'a> {
     file: Option<&'a Path>,
     hub: Option<&'a Questions<'a>>,
-    known: OnceCell<Reports>,
+    known: OnceCell<Known>,
+}
+
+/// What was told, and when; `None`: now.
+#[derive(Clone, Default)]
+struct Known {
+    reports: Reports,
+    at: Option<i64>,
 }
 
 impl<'a> Rooms<'a> {
@@ -45,24 +53,36 @@ impl<'a> Rooms<'a> {
         Self {
             file: None,
             hub: None,
-            known: OnceCell::from(Reports::default()),
+            known: OnceCell::from(Known::default()),
         }
     }
 
     /// As far as it is known; nothing for a fleet that is not placed by it.
     pub(super) fn of(&self, fleet: &Fleet) -> anyhow::Result<Reports> {
         if let Some(known) = self.known.get() {
-            return Ok(known.clone());
+            return Ok(known.reports.clone());
         }
         let known = match (self.file, self.hub) {
             // A file is read whether it is needed or not, so that a wrong one is told.
             (Some(file), _) => recorded(file)?,
             // What one revision does not need, another may.
             (None, _) if !fleet.looks_at_reports() => return Ok(Reports::default()),
-            (None, None) => nobody("no hub is asked"),
-            (None, Some(hub)) => asked(hub)?,
+            (None, None) => nobody("no hub is asked").into(),
+            (None, Some(hub)) => asked(hub)?.into(),
         };
-        Ok(self.known.get_or_init(|| known).clone())
+        Ok(self.known.get_or_init(|| known).reports.clone())
+    }
+
+    /// When what is known was told, in seconds since 1970: a record is as old as it says.
+    pub(super) fn now(&self) -> i64 {
+        let recorded = self.known.get().and_then(|known| known.at);
+        recorded.unwrap_or_else(|| jiff::Timestamp::now().as_second())
+    }
+}
+
+impl From<Reports> for Known {
+    fn from(reports: Reports) -> Self {
+        Self { reports, at: None }
     }
 }
 
@@ -84,7 +104,7 @@ fn nobody(why: &str) -> Reports {
     Reports::default()
 }
 
-fn recorded(file: &Path) -> anyhow::Result<Reports> {
+fn recorded(file: &Path) -> anyhow::Result<Known> {
     let name = output::visible(&file.display().to_string());
     let unread = || format!("failed to read {name}");
     let opened = File::open(file).with_context(unread)?;
@@ -94,9 +114,14 @@ fn recorded(file: &Path) -> anyhow::Result<Reports> {
     if bytes.len() > ANSWER_BYTES_MAX {
         bail!("{name} has more than {ANSWER_BYTES_MAX} bytes");
     }
-    let value = serde_json::from_slice(&bytes);
-    let reports = value.map_err(anyhow::Error::from).and_then(rooms::reports);
-    reports.with_context(|| format!("{name} is no record of `flotilla get capacity -o json`"))
+    let known = serde_json::from_slice(&bytes)
+        .map_err(anyhow::Error::from)
+        .and_then(|record: Value| {
+            let at = record["at"].as_i64();
+            let reports = rooms::reports(record)?;
+            Ok(Known { reports, at })
+        });
+    known.with_context(|| format!("{name} is no record of `flotilla get capacity -o json`"))
 }
 
 #[cfg(test)]
@@ -107,7 +132,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let file = folder.path().join("capacity.json");
         std::fs::write(&file, text).expect("it is writable");
-        recorded(&file)
+        recorded(&file).map(|known| known.reports)
     }
 
     #[test]
@@ -136,7 +161,9 @@ mod tests {
                 "{line}"
             );
         }
-        let missing = recorded(Path::new("/nowhere/capacity.json")).expect_err("it is not there");
+        let missing = recorded(Path::new("/nowhere/capacity.json"))
+            .err()
+            .expect("it is not there");
         assert!(crate::fault::line(missing.as_ref()).contains("failed to read /nowhere/capacity.json"));
     }
 }

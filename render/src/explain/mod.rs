@@ -26,7 +26,7 @@ use crate::schedule::{self, Inventory as _, Ledger, Reports};
 pub use cluster::{ClusterExplanation, Decision, Filter, Rule};
 pub use inventory::{FeedInventory, Requirement};
 pub use predicted::{ChartObject, PredictedChart, predicted};
-pub use room::{ObjectRoom, RoomExplanation, ScoreExplanation};
+pub use room::{ObjectRoom, PredictedRoom, RoomExplanation, ScoreExplanation};
 pub use variant::{Standing, VariantExplanation};
 
 /// What an explanation looks at.

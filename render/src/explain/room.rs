@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::capacity::Fit;
 use crate::model::Cluster;
 use crate::name::ObjectKey;
-use crate::schedule::{self, Ledger, Reports, Standing, Workloads};
+use crate::schedule::{self, Ledger, PredictorWord, Reports, Standing, Workloads};
 
 /// What speaks for a cluster, part by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,6 +56,40 @@ pub struct RoomExplanation {
     /// Object → how many of it have room there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub objects: BTreeMap<ObjectKey, ObjectRoom>,
+    /// Object → what the cluster's predictor says of it; the less of both counts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub predicted: BTreeMap<ObjectKey, PredictedRoom>,
+}
+
+/// What a predictor says of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PredictedRoom {
+    /// So many more fit; `None` where nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub more: Option<u64>,
+    /// When it was asked, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// Why nobody knows: the cluster gets no more then.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trouble: String,
+}
+
+impl From<PredictorWord> for PredictedRoom {
+    fn from(word: PredictorWord) -> Self {
+        match word {
+            Ok((more, at)) => Self {
+                more: Some(more),
+                at: Some(at),
+                trouble: String::new(),
+            },
+            Err(trouble) => Self {
+                trouble,
+                ..Self::default()
+            },
+        }
+    }
 }
 
 /// How many replicas of an object have room in a cluster.
@@ -84,8 +118,11 @@ pub(super) fn room(
     let reports: &Reports = context.reports;
     let report = reports.clusters.get(&cluster.name);
     let rooms = schedule::rooms(context, ledger, subscription, (cluster, workloads));
+    let predicted = schedule::predictor_words(context, (cluster, workloads));
     let (rooms, frozen) = match rooms {
         Ok(rooms) => (rooms, String::new()),
+        // The predictor's word counts alone.
+        Err(_) if report.is_none() && !predicted.is_empty() => (BTreeMap::new(), String::new()),
         Err(why) => (BTreeMap::new(), why),
     };
     let object = |(object, fit): (ObjectKey, Fit)| {
@@ -105,5 +142,9 @@ pub(super) fn room(
         sequence: report.and_then(|report| report.capacity.sequence),
         frozen,
         objects: rooms.into_iter().map(object).collect(),
+        predicted: predicted
+            .into_iter()
+            .map(|(object, word)| (object, word.into()))
+            .collect(),
     }
 }

@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::capacity::Fit;
+use crate::capacity::{Fit, Workload};
 use crate::model::{Cluster, Subscription};
 use crate::name::{ClusterName, ObjectKey};
+use crate::predictor::Question;
 use crate::published::UnitPlacement;
 use crate::schedule::candidates::search;
 use crate::schedule::ledger::{Asking, Ledger, Workloads};
+use crate::schedule::predictions::{Promised, prediction};
 use crate::schedule::score::{self, Score};
 use crate::schedule::unit::{Context, score_of};
 
@@ -63,4 +65,20 @@ pub fn rooms(
         rooms.insert(object.clone(), fit);
     }
     Ok(rooms)
+}
+
+/// How many more replicas of an object fit by a cluster's predictor, and when that was asked; or why nobody knows.
+pub type PredictorWord = Result<(u64, i64), String>;
+
+/// What a cluster's predictor says of each object; nothing where it has none.
+pub fn predictor_words(
+    context: &Context<'_>,
+    (cluster, workloads): (&Cluster, &Workloads),
+) -> BTreeMap<ObjectKey, PredictorWord> {
+    let word = |(object, workload): (&ObjectKey, &Workload)| {
+        let question = Question::about(cluster, &workload.requirements)?;
+        let said = prediction(context.reports, &Promised::default(), &question, context.now);
+        Some((object.clone(), said.map(|said| (said.said, said.at))))
+    };
+    workloads.iter().filter_map(word).collect()
 }

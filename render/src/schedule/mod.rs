@@ -33,7 +33,7 @@ mod why;
 pub use choose::{ChoiceRule, LeftOut};
 pub use desired::{Divided, replica_path_of, workloads_of};
 pub use ledger::{Ledger, Workloads};
-pub use look::{Standing, rooms, standings};
+pub use look::{PredictorWord, Standing, predictor_words, rooms, standings};
 pub use moves::{Moves, Rebalance};
 pub use placements::{Assignment, Placements, in_order, schedule};
 pub use reports::{Presence, Report, Reports};

@@ -128,6 +128,7 @@ pub fn suppose(fleet: &Fleet, reports: &Reports, suppositions: &[Supposition]) -
         fleet.clusters.remove(name);
         reports.clusters.remove(name);
         reports.presence.remove(name);
+        reports.predicted.remove(name);
     }
     Ok((fleet, reports))
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::text::{list, named, object_name, of, write};
-use crate::cli::output::visible;
+use crate::cli::output::{counted, visible};
 
 /// Whether the unit is shared out by room. Of others, the room that clusters have is told by `-o json` alone.
 pub(super) fn is_by_room(explanation: &Value) -> bool {
@@ -49,13 +49,37 @@ pub(super) fn write_cluster(body: &mut String, cluster: &Value, by_room: bool) {
     }
     for (object, room) in fields(&capacity["objects"]) {
         let at_most = if room["atMost"] == true { "at most " } else { "" };
-        let (object, replicas, nodes) = (object_name(&visible(object)), &room["replicas"], &room["nodes"]);
-        let refused = fields(&room["refused"]).map(|(reason, count)| format!(", {count} refuse: {}", visible(reason)));
+        let (object, replicas) = (object_name(&visible(object)), &room["replicas"]);
+        let nodes = room["nodes"].as_u64().and_then(|nodes| usize::try_from(nodes).ok());
+        let nodes = counted(nodes.unwrap_or_default(), "node");
+        let refused = fields(&room["refused"]).map(|(reason, count)| match reason.as_str() {
+            // It could take some, and has none left for one more.
+            "nothing left" => format!(", {count} full then"),
+            reason => format!(", {count} refuse: {}", visible(reason)),
+        });
         let refused: String = refused.collect();
         write(
             body,
-            format_args!("    room for {at_most}{replicas} of {object} on {nodes} nodes{refused}{said}\n"),
+            format_args!("    room for {at_most}{replicas} of {object} on {nodes}{refused}{said}\n"),
         );
+    }
+    write_predicted(body, capacity);
+}
+
+/// What a predictor said, and when; or why it said nothing.
+fn write_predicted(body: &mut String, capacity: &Value) {
+    for (object, word) in fields(&capacity["predicted"]) {
+        let object = object_name(&visible(object));
+        match word["more"].as_u64() {
+            Some(more) => write(
+                body,
+                format_args!("    room for {more} more of {object} by its predictor\n"),
+            ),
+            None => {
+                let trouble = of(word, "trouble");
+                write(body, format_args!("    no more of {object}: {trouble}\n"));
+            }
+        }
     }
 }
 
@@ -159,7 +183,8 @@ mod tests {
     #[test]
     fn room_is_told_for_every_cluster_and_what_objects_ask_for_once() {
         let web = "apps/Deployment/shop/web";
-        let room = |replicas: u64| json!({ "replicas": replicas, "nodes": 3, "refused": { "taints": 2 } });
+        let room =
+            |replicas: u64| json!({ "replicas": replicas, "nodes": 3, "refused": { "nothing left": 3, "taint": 2 } });
         let explanation = json!({
             "unit": "shop/web", "declaredIn": "web.yaml:1", "scheduling": "Dividing, Dynamic (Spread)", "objects": 1,
             "unplaced": { web: { "replicas": 4, "of": 30 } },
@@ -168,7 +193,7 @@ mod tests {
                     "capacity": { "ageSeconds": 9, "sequence": 7, "objects": { web: room(8) } } },
                 { "cluster": "b", "decision": "LeftOut", "rule": "ClustersMax", "reasons": ["2 better clusters are enough"],
                     "score": { "total": -70, "placed": 0, "preferred": 30, "taint": -100, "place": 3 },
-                    "capacity": { "frozen": "it is not heard of" } },
+                    "capacity": { "frozen": "it is not heard of", "predicted": { web: { "trouble": "its predictor failed: late" } } } },
             ],
             "feedInventory": [{ "clusters": ["a", "b"], "objects": [{ "object": web, "replicas": 30,
                 "requests": { "cpu": "500m", "memory": "1Gi", "pods": "1" }, "nodeSelector": { "disk": "ssd" },
@@ -178,9 +203,10 @@ mod tests {
         for line in [
             "  Unplaced: 4 of 30 of Deployment shop/web\n",
             "    Deployment shop/web: 5 -> 8 replicas\n",
-            "    room for 8 of Deployment shop/web on 3 nodes, 2 refuse: taints; said 9s ago with sequence 7\n",
+            "    room for 8 of Deployment shop/web on 3 nodes, 3 full then, 2 refuse: taint; said 9s ago with sequence 7\n",
             "    score -70 (preferred 30, taints -100), place 3, left out by ClustersMax\n",
             "    room is not known, so that it gets no more: it is not heard of\n",
+            "    no more of Deployment shop/web: its predictor failed: late\n",
             "\nAsks for on a, b\n",
             "  Deployment shop/web: 30 replicas of cpu 500m, memory 1Gi, on nodes disk=ssd, tolerates gpu:NoSchedule, and \
              what nodes do not tell\n",

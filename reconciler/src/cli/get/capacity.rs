@@ -63,7 +63,8 @@ pub(super) async fn show(
         output::tell("No capacity found.\n");
     }
     let answer = options.server.value(&rooms::path(), JSON).await?;
-    let answer = of_these(answer, &names);
+    let now = jiff::Timestamp::now().as_second();
+    let answer = of_these(answer, &names, now);
     match options.output {
         Output::Json => output::print(&output::json(&answer)),
         Output::Yaml => output::print(&render::yaml::write(&answer)),
@@ -78,16 +79,15 @@ pub(super) async fn show(
                 server: options.server.server().clone(),
                 why: error.to_string(),
             })?;
-            let now = jiff::Timestamp::now().as_second();
             output::print(&table(&reports, &names, options.output == Output::Wide, now))
         }
     };
     Ok(ExitCode::SUCCESS)
 }
 
-/// The answer with these clusters alone, and what it is.
-fn of_these(mut answer: Value, names: &[&str]) -> Value {
-    for field in ["clusters", "presence"] {
+/// The answer with these clusters alone, what it is, and when it was given.
+fn of_these(mut answer: Value, names: &[&str], now: i64) -> Value {
+    for field in ["clusters", "presence", "predicted"] {
         if let Some(clusters) = answer.get_mut(field).and_then(Value::as_object_mut) {
             clusters.retain(|name, _| names.contains(&name.as_str()));
         }
@@ -95,6 +95,7 @@ fn of_these(mut answer: Value, names: &[&str]) -> Value {
     if let Some(fields) = answer.as_object_mut() {
         fields.insert("apiVersion".to_owned(), json!("fleet.flotilla.dev/v1alpha1"));
         fields.insert("kind".to_owned(), json!("Capacity"));
+        fields.insert("at".to_owned(), json!(now));
     }
     answer
 }
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn every_cluster_has_a_row_and_what_nobody_said_is_no_number() {
         let names = ["a", "b", "c"];
-        let reports = rooms::reports(of_these(answer(), &names)).expect("it is an answer");
+        let reports = rooms::reports(of_these(answer(), &names, 1_042)).expect("it is an answer");
         let text = table(&reports, &names, true, 1_042);
         let words: Vec<Vec<&str>> = text
             .lines()
@@ -293,13 +294,13 @@ mod tests {
 
     #[test]
     fn what_is_recorded_reads_as_what_was_told() {
-        let recorded = of_these(answer(), &["a", "b", "z"]);
+        let recorded = of_these(answer(), &["a", "b", "z"], 1_042);
         assert_eq!(recorded["kind"], "Capacity");
         assert_eq!(
             rooms::reports(recorded).expect("it is a record"),
             rooms::reports(answer()).expect("it is an answer")
         );
-        let some = of_these(answer(), &["b"]);
+        let some = of_these(answer(), &["b"], 1_042);
         let some = rooms::reports(some).expect("it is a record");
         assert_eq!(some.clusters.len(), 1, "others were not asked for");
     }

@@ -120,11 +120,11 @@ fn simulated(arguments: &SimulateArguments, supposed: &[Supposition]) -> anyhow:
     let published = rendered.map_or_else(Published::default, |rendered| rendered.published);
     drop(progress);
     let hub = Questions::new(&arguments.server);
-    let reports = Rooms::new(&arguments.rooms, Some(&hub)).of(&fleet)?;
-    let now = jiff::Timestamp::now().as_second();
+    let rooms = Rooms::new(&arguments.rooms, Some(&hub));
+    let reports = rooms.of(&fleet)?;
     let snapshot = Snapshot {
         reports,
-        ..snapshot(&fleet.into(), published.into(), now)
+        ..snapshot(&fleet.into(), published.into(), rooms.now())
     };
     Ok(simulate(&snapshot, supposed)?)
 }

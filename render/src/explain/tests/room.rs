@@ -4,7 +4,8 @@ use super::*;
 use crate::by_object::ByObject;
 use crate::capacity::Capacity;
 use crate::fixture::{capacity, deployment, reports, selector};
-use crate::model::{Choice, Dividing, Preference, Strategy};
+use crate::model::{Choice, Dividing, Predictor, Preference, Strategy};
+use crate::predictor::{Outcome, Predicted, Question};
 use crate::schedule::ChoiceRule;
 
 fn web() -> ObjectKey {
@@ -176,4 +177,34 @@ fn what_a_cluster_had_is_told_beside_what_it_has() {
         Some((1, true)),
         "{a:#?}"
     );
+}
+
+#[test]
+fn what_a_predictor_says_is_told_beside_the_report_and_instead_of_none() {
+    let mut fleet = divided(3);
+    for name in ["a", "b"] {
+        let cluster = fleet.clusters.get_mut(&cluster_name(name)).expect("it is there");
+        cluster.predictor = Some(Predictor {
+            url: "https://predictor.example.com".to_owned(),
+            timeout_seconds: 20,
+        });
+    }
+    let mut reports = said(&[("a", capacity(2, 4))]);
+    let unit = fleet.units.values().next().expect("the fleet has a unit");
+    let requirements = &schedule::workloads_of(unit)[&web()].requirements;
+    for (name, outcome) in [("a", Outcome::Trouble("late".to_owned())), ("b", Outcome::Replicas(6))] {
+        let question = Question::about(&fleet.clusters[&cluster_name(name)], requirements).expect("it has a predictor");
+        let answer = Predicted { at: 1_080, outcome };
+        reports
+            .predicted
+            .insert(cluster_name(name), [(question.key(), answer)].into());
+    }
+    let explanation = explained_by(&fleet, &Published::default(), &reports);
+    let of = |name: &str| room(&explanation, name);
+    assert_eq!(of("a").predicted[&web()].trouble, "its predictor failed: late");
+    assert_eq!(of("a").objects[&web()].replicas, 8, "and what it reports");
+    let word = &of("b").predicted[&web()];
+    assert_eq!((word.more, word.at, word.trouble.as_str()), (Some(6), Some(1_080), ""));
+    assert_eq!(of("b").frozen, "", "its predictor speaks for it");
+    assert!(of("d").predicted.is_empty(), "it has none");
 }
