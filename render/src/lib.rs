@@ -13,6 +13,7 @@
 pub mod by_object;
 pub mod capacity;
 pub mod chart;
+pub mod cordon;
 pub mod depend;
 pub mod describe;
 pub mod digest;

@@ -7,6 +7,7 @@
 mod accept;
 mod add;
 mod commits;
+mod cordon;
 mod reconcile;
 mod suspend;
 mod verify;

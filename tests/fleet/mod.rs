@@ -5,6 +5,7 @@
 //! the clusters. With `FLOTILLA_LONG=1` the numbers are those of the cases; otherwise a few of each. What an API server
 //! itself does is deliberately not here.
 
+mod in_turn;
 mod large;
 mod many;
 mod soak;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flotilla_tests::{Repository, eventually, ports, scratch};
+use harness::Options;
 use harness::fleet::{Agent, Hub, HubPlace, HubSetup, SimulatedCluster};
 use reconciler::agent::join::cluster_file;
 use reconciler::hub::engine::State;
@@ -39,6 +40,7 @@ pub(super) struct Fleet {
     key: Arc<SecretKey>,
     place: HubPlace,
     api: SocketAddr,
+    ready_after: Duration,
     pub(super) runtime: Runtime,
 }
 
@@ -46,6 +48,12 @@ impl Fleet {
     /// So many registered clusters with agents, and a hub.
     #[track_caller]
     pub(super) fn start(count: usize) -> Self {
+        Self::start_slow(count, Duration::ZERO)
+    }
+
+    /// As `start`, with clusters where workloads take so long until they are ready.
+    #[track_caller]
+    pub(super) fn start_slow(count: usize, ready_after: Duration) -> Self {
         let _provider_was_set_before = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -65,6 +73,7 @@ impl Fleet {
             },
             key,
             api: address(),
+            ready_after,
             runtime,
         };
         let kind = "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\n";
@@ -80,7 +89,11 @@ impl Fleet {
     /// Makes a cluster, and writes its file; nothing is pushed yet.
     pub(super) fn register(&mut self, name: &str) {
         let key = Arc::new(SecretKey::generate().unwrap());
-        let cluster = SimulatedCluster::new(ClusterName::parse(name).unwrap(), Arc::clone(&key));
+        let options = Options {
+            ready_after: self.ready_after,
+            ..Options::default()
+        };
+        let cluster = SimulatedCluster::with(ClusterName::parse(name).unwrap(), Arc::clone(&key), options);
         let file = cluster_file(cluster.name(), &key.public(), &[], "Dual");
         self.repository.write(&format!("clusters/{name}.yaml"), file);
         self.clusters.insert(name.to_owned(), cluster);

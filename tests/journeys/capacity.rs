@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::support::*;
 
-const DEPLOYMENT: &str = "\
+pub(super) const DEPLOYMENT: &str = "\
 apiVersion: apps/v1
 kind: Deployment
 metadata: {namespace: harbour, name: crew}
@@ -19,7 +19,7 @@ spec:
         - {name: sailor, image: sailor.example/sailor:1, resources: {requests: {cpu: '8'}}}
 ";
 
-const SUBSCRIPTION: &str = "\
+pub(super) const SUBSCRIPTION: &str = "\
 apiVersion: fleet.flotilla.dev/v1alpha1
 kind: Subscription
 metadata: {namespace: sea, name: harbour}
@@ -170,7 +170,7 @@ fn check(output: &Output, code: i32, words: &[&str]) {
 }
 
 /// How many replicas a cluster was told, and how many are ready.
-fn of_crew(fleet: &Fleet, cluster: &str) -> Option<(u64, u64)> {
+pub(super) fn of_crew(fleet: &Fleet, cluster: &str) -> Option<(u64, u64)> {
     let crew: Value = fleet.cluster(cluster).get("harbour", "deployment/crew").ok()?;
     let number = |pointer: &str| crew.pointer(pointer).and_then(Value::as_u64);
     Some((

@@ -11,6 +11,7 @@ mod changes;
 mod clusternet;
 mod demo;
 mod dependants;
+mod drain;
 mod drift;
 mod envelopes;
 mod first_push;

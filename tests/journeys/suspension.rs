@@ -9,7 +9,7 @@ const ALL: &[&str] = &pool::NAMES;
 
 /// Runs a command in the work clone, as Ada, and pushes what it commits.
 #[track_caller]
-fn act(fleet: &Fleet, arguments: &[&str]) -> String {
+pub(super) fn act(fleet: &Fleet, arguments: &[&str]) -> String {
     let work = fleet.repository.work().display().to_string();
     fleet.repository.git(&["config", "user.name", "Ada"]);
     fleet.repository.git(&["config", "user.email", "ada@example.com"]);

@@ -17,6 +17,8 @@ mod completion;
 mod conditions;
 #[cfg(feature = "hub")]
 mod consent;
+#[cfg(feature = "hub")]
+mod cordon;
 mod crds;
 mod drift;
 mod exit;
@@ -116,6 +118,15 @@ enum Command {
     /// Commit the end of a Suspension.
     #[cfg(feature = "hub")]
     Resume(suspend::Resume),
+    /// Commit that nothing new comes to clusters; what is there stays.
+    #[cfg(feature = "hub")]
+    Cordon(cordon::Cordon),
+    /// Commit that what clusters have leaves them, once others have it.
+    #[cfg(feature = "hub")]
+    Drain(cordon::Drain),
+    /// Commit that clusters may have something new again.
+    #[cfg(feature = "hub")]
+    Uncordon(cordon::Uncordon),
     /// Commit that a rewritten history of the fleet repository is accepted.
     #[cfg(feature = "hub")]
     AcceptRewrite(accept::AcceptRewrite),
@@ -193,6 +204,12 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Suspend(suspend) => suspend::suspend(&suspend),
         #[cfg(feature = "hub")]
         Command::Resume(resume) => suspend::resume(&resume),
+        #[cfg(feature = "hub")]
+        Command::Cordon(cordon) => cordon::cordon(&cordon),
+        #[cfg(feature = "hub")]
+        Command::Drain(drain) => cordon::drain(&drain),
+        #[cfg(feature = "hub")]
+        Command::Uncordon(uncordon) => cordon::uncordon(&uncordon),
         #[cfg(feature = "hub")]
         Command::AcceptRewrite(accept) => accept::run(&accept),
         #[cfg(feature = "hub")]

@@ -155,7 +155,7 @@ fn time(text: &str) -> Result<i64, String> {
 }
 
 /// What the clone's newest commit says.
-fn fleet(clone: &Clone) -> anyhow::Result<Fleet> {
+pub(super) fn fleet(clone: &Clone) -> anyhow::Result<Fleet> {
     let source = Source::open(clone.root(), clone.branch())?;
     let head = source.resolve("HEAD").context("the clone has no commit yet")?;
     let (fleet, _) = load_revision(&source, &head, &mut LoadMemo::default())
@@ -377,7 +377,7 @@ impl std::fmt::Display for Meant<'_> {
 }
 
 /// The first few of them.
-fn list<T: std::fmt::Display>(all: impl Iterator<Item = T>) -> String {
+pub(super) fn list<T: std::fmt::Display>(all: impl Iterator<Item = T>) -> String {
     let all: Vec<_> = all.map(|one| one.to_string()).collect();
     match all.as_slice() {
         [] => "none".to_owned(),

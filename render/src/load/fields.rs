@@ -340,6 +340,12 @@ impl<'a> Fields<'a> {
         self.judge.say(Severity::Warning, reason, self.path(name), message, "");
     }
 
+    /// A warning with what may have been meant.
+    pub(super) fn doubt(&self, name: &str, reason: &'static str, message: impl Into<String>, hint: impl Into<String>) {
+        self.judge
+            .say(Severity::Warning, reason, self.path(name), message, hint);
+    }
+
     fn wrong_type(&self, name: &str, wanted: &str, found: &Value) {
         let in_quotes = wanted == "text" && matches!(found, Value::Bool(_) | Value::Number(_));
         let hint = match wanted {

@@ -15,6 +15,7 @@ use crate::schedule::candidates::{Chosen, Search};
 use crate::schedule::ledger::{Asking, Ledger, Workloads};
 use crate::schedule::predictions::{Judged, Prediction, prediction};
 use crate::schedule::share::{Room, Rule, Seat, Seats, Shares, Skew, share};
+use crate::schedule::taints::{self, Verdict};
 use crate::schedule::unit::{Context, Inventory, Scheduled};
 use crate::schedule::{Assignment, clusternet, inputs, trouble};
 use crate::shared::Shared;
@@ -237,6 +238,10 @@ impl Division<'_, '_> {
 
     /// How much room a cluster has, and that in words.
     fn room(&mut self, cluster: &Cluster, object: &ObjectKey, wanted: u64) -> (Room, String) {
+        // More replicas would be something new there.
+        if let Verdict::KeepOut(taint) = taints::verdict(&cluster.taints, &self.subscription.tolerations) {
+            return (Room::Frozen, format!("no more: taint {}", taints::text(taint)));
+        }
         let requirements = self.requirements(&cluster.name, object);
         let asking = Asking {
             unit: &self.subscription.key,

@@ -5,9 +5,11 @@
 //! that any YAML 1.1 or 1.2 reader could take for something else. What a document means is not known here.
 
 mod build;
+mod outline;
 mod places;
 mod read;
 mod scalar;
+mod splice;
 mod text;
 mod tree;
 mod value;
@@ -19,6 +21,7 @@ mod tests;
 pub use build::Note;
 pub(crate) use places::{Places, locate};
 pub use read::{Document, read};
+pub use splice::{Item, ListAt, splice};
 pub(crate) use text::decode;
 pub use tree::{Node, read_tree};
 pub use write::write;

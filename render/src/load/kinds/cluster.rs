@@ -7,10 +7,12 @@ use super::super::fields::Fields;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, apply, labels, predictor};
 use crate::capacity::Resources;
+use crate::cordon::{TAINT_CORDONED, TAINT_DRAINED};
 use crate::model::{
     Cluster, DeletionPolicy, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, Predictor, SyncMode, Taint, TaintEffect,
 };
 use crate::name::ClusterName;
+use crate::nearest::distance;
 
 pub(super) const EFFECTS: &[(&str, TaintEffect)] = &[
     ("NoSchedule", TaintEffect::NoSchedule),
@@ -222,6 +224,9 @@ fn is_public_key(text: &str) -> bool {
 
 fn taint(mut fields: Fields<'_>) -> Option<Taint> {
     let key = fields.required_text("key").map(str::to_owned);
+    if let Some(key) = &key {
+        doubt_key(&fields, key);
+    }
     let value = fields.text("value").unwrap_or_default().to_owned();
     fields.known(&["timeAdded"]);
     let effect = fields.choice("effect", EFFECTS);
@@ -232,4 +237,18 @@ fn taint(mut fields: Fields<'_>) -> Option<Taint> {
         value,
         effect: effect?,
     })
+}
+
+/// Letters by which a key may miss one of ours and be meant as it.
+const TYPO_LETTERS_MAX: usize = 3;
+
+/// A key that is nearly one of ours would keep nothing out, and nobody would notice.
+fn doubt_key(fields: &Fields<'_>, key: &str) {
+    let ours = [TAINT_CORDONED, TAINT_DRAINED];
+    let meant = ours.into_iter().min_by_key(|own| distance(key, own));
+    let meant = meant.filter(|own| (1..=TYPO_LETTERS_MAX).contains(&distance(key, own)));
+    if let Some(meant) = meant {
+        let message = format!("is not {meant}, and no command takes it away again");
+        fields.doubt("key", "TaintUnknown", message, format!("did you mean {meant}?"));
+    }
 }

@@ -109,6 +109,39 @@ fn a_clusters_mistakes_name_their_field() {
 }
 
 #[test]
+fn a_taint_that_is_nearly_another_one_is_told_from_it() {
+    let hint = |taint: &str| {
+        let (_, findings) = loaded(&[("c.yaml", &format!("{CLUSTER}spec: {{taints: [{taint}]}}\n"))]);
+        let told = findings
+            .iter()
+            .map(|found| format!("{} {} {}", found.reason, found.field, found.hint));
+        told.collect::<Vec<_>>()
+    };
+    for (effect, meant) in [
+        ("noschedule", "NoSchedule"),
+        ("NoShedule", "NoSchedule"),
+        ("NoExcute", "NoExecute"),
+    ] {
+        let expected = format!("FieldInvalid spec.taints[0].effect did you mean {meant}?");
+        assert_eq!(hint(&format!("{{key: gpu, effect: {effect}}}")), [expected]);
+    }
+    assert_eq!(
+        hint("{key: fleet.flotilla.dev/cordonned, effect: NoSchedule}"),
+        ["TaintUnknown spec.taints[0].key did you mean fleet.flotilla.dev/cordoned?"]
+    );
+    assert_eq!(
+        hint("{key: fleet.flotila.dev/drained, effect: NoExecute}"),
+        ["TaintUnknown spec.taints[0].key did you mean fleet.flotilla.dev/drained?"]
+    );
+    for own in ["fleet.flotilla.dev/cordoned", "example.dev/drained", "gpu"] {
+        assert_eq!(
+            hint(&format!("{{key: {own}, effect: NoSchedule}}")),
+            Vec::<String>::new()
+        );
+    }
+}
+
+#[test]
 fn a_key_or_id_stands_for_one_cluster_alone() {
     let one = format!("{CLUSTER}spec: {{clusterId: same, publicKeys: ['{KEY}']}}\n");
     let two = one.replace("name: a", "name: b");

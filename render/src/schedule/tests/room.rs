@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::capacity::{Capacity, Nodes, Resources, WorkloadPods};
 use crate::fixture::{capacity, deployment, reports};
-use crate::model::{Bounds, Choice, SchedulingPolicy, SpreadConstraint, Strategy, Subscription};
+use crate::model::{Bounds, Choice, SchedulingPolicy, SpreadConstraint, Strategy, Subscription, Taint, TaintEffect};
 use crate::name::UnitKey;
 use crate::published::Unplaced;
 use crate::schedule::{Ledger, Moves, Scheduled, schedule_unit, workloads_of};
@@ -128,6 +128,26 @@ fn stale_and_missing_reports_freeze_a_cluster_and_stop_no_other() {
         shares(&scheduled(&two(3), &known, Some(placed(&[("a", 2), ("b", 2)])))),
         [1, 2]
     );
+}
+
+#[test]
+fn a_cordoned_cluster_keeps_what_it_has_and_gets_no_more() {
+    let known = reports(&[("a", capacity(4, 4)), ("b", capacity(4, 4))]);
+    let mut fleet = two(8);
+    let b = fleet.clusters.get_mut(&cluster_name("b")).expect("it is there");
+    b.taints = vec![Taint {
+        key: crate::cordon::TAINT_CORDONED.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    }];
+    let found = scheduled(&fleet, &known, Some(placed(&[("a", 2), ("b", 2)])));
+    assert_eq!(shares(&found), [6, 2]);
+    let reasons = found.assignments[&cluster_name("b")].reasons.join(" ");
+    assert!(
+        reasons.contains("no more: taint fleet.flotilla.dev/cordoned:NoSchedule"),
+        "{reasons}"
+    );
+    assert_eq!(shares(&scheduled(&fleet, &known, None)), [8], "and nothing new comes");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tunnel::SecretKey;
 
-use crate::ApiServer;
+use crate::{ApiServer, Options};
 
 /// A cluster in memory.
 #[derive(Clone)]
@@ -26,10 +26,15 @@ pub struct SimulatedCluster {
 impl SimulatedCluster {
     /// An empty cluster.
     pub fn new(name: ClusterName, key: Arc<SecretKey>) -> Self {
+        Self::with(name, key, Options::default())
+    }
+
+    /// An empty cluster that is as given.
+    pub fn with(name: ClusterName, key: Arc<SecretKey>, options: Options) -> Self {
         Self {
             name,
             key,
-            server: ApiServer::default(),
+            server: ApiServer::new(options),
             address: Arc::default(),
             client: Arc::default(),
         }

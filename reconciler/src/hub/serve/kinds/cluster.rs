@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use render::ClusterName;
+use render::cordon::is_cordoned;
 use render::model::Cluster;
 use render::published::Departure;
 use serde_json::{Map, Value, json};
@@ -128,6 +129,11 @@ fn status(observation: &Observation<'_>, view: &ClusterView) -> Map<String, Valu
 fn cells(cluster: &Cluster, view: &ClusterView) -> Vec<Value> {
     let (ready, message) = ready_cells(&view.conditions);
     let (all, count) = view.units;
+    let ready = match (is_cordoned(cluster), ready.as_str()) {
+        // In kubectl's word for a node.
+        (true, Some(ready)) => json!(format!("{ready},SchedulingDisabled")),
+        _ => ready,
+    };
     vec![
         ready,
         json!(view.session),
