@@ -87,10 +87,6 @@ pub const WATCH_LASTS: Duration = Duration::from_secs(60);
 /// of 20 KiB are 2 MiB per watch.
 pub const WATCH_PAGE_OBJECTS: u32 = 100;
 
-/// Seconds between two decisions that no commit causes: what the first one places has begun by then, and a cluster that
-/// comes and goes makes a commit a minute at most.
-pub const MOVES_PAUSE_SECONDS: i64 = 60;
-
 /// How long what nodes have left rests after it was told: a rollout of a hundred pods is one report, and a decision is a
 /// few seconds late at most.
 pub const CAPACITY_PAUSE: Duration = Duration::from_secs(2);

@@ -91,3 +91,11 @@ pub const PREDICTOR_TIMEOUT_SECONDS_MAX: u64 = 60;
 
 /// Characters of a predictor's own words in a reason.
 pub const PREDICTOR_WORDS_MAX: usize = 200;
+
+/// Seconds between two decisions on one unit that no source commit caused: replicas that begin, and reports of it, take
+/// less, and a cluster that comes and goes moves nothing more often.
+pub const MOVES_PAUSE_SECONDS: i64 = 60;
+
+/// Seconds until clusters that may not be moved away from are looked at again: it only ends an alarm, and people take
+/// minutes.
+pub const LOOK_AGAIN_SECONDS: i64 = 60;

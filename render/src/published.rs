@@ -147,13 +147,16 @@ pub struct Awaited {
     pub sequence: u64,
 }
 
-/// A cluster that was silent for so long that others got its share.
+/// A cluster that was silent for so long that others got its share, or what would have been it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// When it was heard of last, in seconds since 1970 by the hub's clock.
     pub since: i64,
     /// When it was decided.
     pub at: i64,
+    /// It keeps what it had then, and got no part of what was shared out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps: bool,
 }
 
 /// Replicas of an object that found no place.
@@ -218,6 +221,19 @@ pub struct Placement {
 }
 
 impl UnitPlacement {
+    /// With what another one says of the unit as a whole: everything beside its clusters, and what leaves them last.
+    pub fn saying(self, other: &Self) -> Self {
+        Self {
+            depends_on: other.depends_on.clone(),
+            unplaced: other.unplaced.clone(),
+            asks: other.asks,
+            moved_at: other.moved_at,
+            lost: other.lost.clone(),
+            in_turn: other.in_turn,
+            ..self
+        }
+    }
+
     /// A cluster's placement with its variant; `None` where the cluster has none.
     pub fn entry(&self, cluster: &ClusterName) -> Option<(&Placement, &Variant)> {
         let placement = self.clusters.get(cluster)?;

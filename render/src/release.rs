@@ -440,10 +440,7 @@ pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>,
     for (unit, advances) in by_unit {
         let present = next.units.remove(&unit).unwrap_or_default();
         let wanted = target.units.get(&unit).unwrap_or(&nothing);
-        let mut placement = UnitPlacement::compose(present.advanced(advances), &wanted.digests());
-        placement.depends_on.clone_from(&wanted.depends_on);
-        placement.unplaced.clone_from(&wanted.unplaced);
-        placement.in_turn = wanted.in_turn;
+        let placement = UnitPlacement::compose(present.advanced(advances), &wanted.digests()).saying(wanted);
         if !placement.clusters.is_empty() {
             next.units.insert(unit, placement);
         }

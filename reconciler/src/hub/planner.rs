@@ -55,6 +55,8 @@ pub(super) struct Known<'a> {
     pub(super) previews: Previews,
     /// What room clusters have.
     pub(super) reports: Reports,
+    /// No source commit asks for the decision.
+    pub(super) unasked: bool,
     /// In seconds since 1970.
     pub(super) now: i64,
 }
@@ -79,6 +81,7 @@ impl Planner {
             accepted,
             previews,
             reports,
+            unasked,
             now,
             ..
         } = known;
@@ -112,6 +115,10 @@ impl Planner {
         let snapshot = Snapshot {
             chart_previews: previews,
             reports,
+            moves: Moves {
+                unasked,
+                ..Moves::default()
+            },
             ..snapshot(&fleet, Arc::clone(&previous), now)
         };
         let (plan, mut findings, _) = guarded(&snapshot, found, &mut memos.plan, &evidence);

@@ -260,15 +260,12 @@ impl<'a> Scene<'a> {
             .digests()
             .into_iter()
             .filter(|(name, _)| name.plain() == *name && used.contains(name));
-        let mut placement = UnitPlacement::compose(entries, &plain.collect());
-        let depends_on = if self.planned.contains_key(unit) {
+        let word = if self.planned.contains_key(unit) {
             planned
         } else {
             previous
         };
-        placement.depends_on.clone_from(&depends_on.depends_on);
-        placement.unplaced.clone_from(&depends_on.unplaced);
-        placement
+        UnitPlacement::compose(entries, &plain.collect()).saying(word)
     }
 
     pub(super) fn findings(&mut self) -> Vec<Finding> {

@@ -38,6 +38,11 @@ impl Scheduling {
         matches!(self, Self::Dividing(Dividing::Dynamic(_)))
     }
 
+    /// Whether replicas are divided by weight.
+    pub fn is_by_weight(self) -> bool {
+        self == Self::Dividing(Dividing::Static)
+    }
+
     /// `schedulingStrategy` and `dividingScheduling`, as they are written.
     pub fn text(self) -> &'static str {
         match self {

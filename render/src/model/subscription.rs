@@ -70,7 +70,7 @@ pub struct Toleration {
     /// Effect; none matches every effect.
     #[serde(default)]
     pub effect: Option<TaintEffect>,
-    /// Seconds before NoExecute acts. Read; waiting belongs to failover.
+    /// For how many seconds a taint NoExecute is tolerated; `None`: as long as it is there.
     #[serde(default)]
     pub toleration_seconds: Option<i64>,
 }

@@ -25,6 +25,8 @@ struct Remembered {
     /// New entries are stamped with the revision that made them, so a plan that has some holds for that
     /// revision alone.
     stamped: Option<Revision>,
+    /// The time, or who was silent, may have decided something.
+    by_time: bool,
     planned: Arc<UnitPlan>,
 }
 
@@ -73,11 +75,15 @@ impl Memo {
             previews: has_chart(&unit.base).then_some(context.previews),
         };
         let revision = &context.snapshot.revision;
+        let by_time = context
+            .schedule
+            .is_by_time(&unit.subscription, inputs.previous.as_ref());
         let before = self.units.get(key);
         let remembered = match before {
-            Some(before) if before.holds_for(&inputs, revision) => Remembered {
+            Some(before) if !by_time && before.holds_for(&inputs, revision) => Remembered {
                 inputs,
                 stamped: before.stamped.clone(),
+                by_time,
                 planned: Arc::clone(&before.planned),
             },
             _ => {
@@ -87,6 +93,7 @@ impl Memo {
                 Remembered {
                     inputs,
                     stamped,
+                    by_time,
                     planned,
                 }
             }
@@ -111,6 +118,7 @@ fn of_objects(fleet: &Fleet) -> Vec<Arc<Suspension>> {
 impl Remembered {
     fn holds_for(&self, inputs: &UnitInputs, revision: &Revision) -> bool {
         !self.planned.by_room
+            && !self.by_time
             && self.stamped.as_ref().is_none_or(|stamped| stamped == revision)
             && self.inputs.is_same(inputs)
     }

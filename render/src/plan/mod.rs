@@ -22,7 +22,7 @@ use crate::finding::Finding;
 use crate::fleet::Fleet;
 use crate::name::{ClusterName, Revision, UnitKey};
 use crate::predictor::Question;
-use crate::published::{Published, UnitPlacement};
+use crate::published::{Placement, Published, UnitPlacement};
 use crate::schedule::{Ledger, in_order};
 
 pub use crate::schedule::{Moves, Reports};
@@ -66,6 +66,8 @@ pub struct Plan {
     pub by_room: BTreeSet<UnitKey>,
     /// What predictors are to say, whether they have or not. Until then their clusters get no more by room.
     pub questions: BTreeMap<(ClusterName, Digest), Question>,
+    /// When time alone may decide otherwise, in seconds since 1970.
+    pub again_at: Option<i64>,
     /// Findings of scheduling, localizing and policy, sorted; load's are not repeated.
     pub findings: Vec<Finding>,
 }
@@ -91,14 +93,38 @@ pub fn plan(snapshot: &Snapshot, memo: &mut Memo) -> Plan {
         if planned.by_room {
             plan.by_room.insert(key.clone());
         }
+        plan.again_at = earlier(plan.again_at, planned.again_at);
         if !planned.placement.clusters.is_empty() {
             plan.units.insert(key.clone(), planned.placement.clone());
         }
     }
+    plan.again_at = earlier(plan.again_at, context.schedule.again_at());
+    plan.findings.extend(context.schedule.alarms().iter().cloned());
     plan.findings.extend(previews::missing_helm(snapshot));
     *memo = next;
     plan.findings.sort();
     plan
+}
+
+fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.into_iter().chain(other).min()
+}
+
+/// Notes when units moved that no commit asked to move.
+pub fn stamp_moves(before: &BTreeMap<UnitKey, UnitPlacement>, units: &mut BTreeMap<UnitKey, UnitPlacement>, now: i64) {
+    let shares = |unit: &UnitPlacement| -> Vec<_> {
+        let clusters = unit.clusters.iter();
+        let share = |(name, placement): (&ClusterName, &Placement)| (name.clone(), placement.replicas.clone());
+        clusters.map(share).collect()
+    };
+    for (key, unit) in units {
+        if before
+            .get(key)
+            .is_none_or(|before| before != unit && shares(before) != shares(unit))
+        {
+            unit.moved_at = Some(now);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -44,6 +44,8 @@ pub(super) struct UnitPlan {
     pub(super) by_room: bool,
     /// What predictors are to say of the unit.
     pub(super) questions: Vec<Question>,
+    /// When time alone may decide otherwise.
+    pub(super) again_at: Option<i64>,
 }
 
 /// A content with what it was made from.
@@ -143,6 +145,7 @@ pub(super) fn plan_unit(
         findings: scheduled.findings,
         by_room: scheduled.by_room,
         questions: scheduled.questions,
+        again_at: scheduled.again_at,
         ..UnitPlan::default()
     };
     let encrypted = policy::check_encrypted(&unit.base).into_iter();
@@ -190,6 +193,8 @@ pub(super) fn plan_unit(
     planned.placement.depends_on = unit.subscription.apply.depends_on.clone();
     planned.placement.unplaced = scheduled.unplaced;
     planned.placement.in_turn = unit.subscription.placing.is_a_choice();
+    planned.placement.lost = scheduled.lost;
+    planned.placement.moved_at = previous.and_then(|previous| previous.moved_at);
     // What stays is not kept twice.
     if let Some(previous) = previous.filter(|previous| previous.clusters == planned.placement.clusters) {
         planned.placement.clusters = previous.clusters.clone();
@@ -207,12 +212,7 @@ fn kept(context: &Context<'_>, previous: Option<&UnitPlacement>) -> UnitPlacemen
         .keys()
         .filter(|name| context.snapshot.fleet.clusters.contains_key(*name));
     let entries = registered.filter_map(|name| as_before(previous, name));
-    UnitPlacement {
-        depends_on: previous.depends_on.clone(),
-        unplaced: previous.unplaced.clone(),
-        in_turn: previous.in_turn,
-        ..UnitPlacement::compose(entries, &BTreeMap::new())
-    }
+    UnitPlacement::compose(entries, &BTreeMap::new()).saying(previous)
 }
 
 /// What a cluster had, over again.
@@ -375,7 +375,10 @@ impl Group<'_> {
             let before = previous.and_then(|unit| unit.clusters.get(cluster));
             let drift = made.subscription.drift_on(context.snapshot.fleet.clusters.get(cluster));
             let is_same = |before: &&Placement| {
-                before.variant.plain() == *name && before.replicas == assignment.replicas && before.drift == drift
+                before.variant.plain() == *name
+                    && before.replicas == assignment.replicas
+                    && before.drift == drift
+                    && before.leaves_at == assignment.leaves_at
             };
             let same = before.filter(is_same);
             let placement = match same {
@@ -435,6 +438,6 @@ fn placement(name: &VariantName, assignment: &Assignment, revision: &Revision) -
         reasons: assignment.reasons.clone(),
         inputs: assignment.inputs,
         capacity: assignment.capacity.clone(),
-        leaves_at: None,
+        leaves_at: assignment.leaves_at,
     }
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use crate::fleet::Fleet;
 use crate::model::{Cluster, Subscriber, Subscription, Taint};
 use crate::name::ClusterName;
-use crate::published::UnitPlacement;
+use crate::published::{Lost, UnitPlacement};
 use crate::schedule::choose::LeftOut;
+use crate::schedule::silence::{Silence, Standing, Still, chooses, may_move, seconds};
 use crate::schedule::taints::{self, Verdict};
 use crate::selector::{LabelSelector, Operator, Requirement};
+use crate::time::rfc3339;
 
 /// A cluster that a unit goes to.
 pub(super) struct Chosen<'a> {
@@ -18,12 +20,41 @@ pub(super) struct Chosen<'a> {
     pub(super) reasons: Vec<String>,
     /// Its place among those that match, where not all are taken; the best first.
     pub(super) rank: usize,
+    /// Where it gets nothing more, whatever room it has: why.
+    pub(super) still: Option<Still>,
+    /// When it leaves, since a taint is tolerated for a while only.
+    pub(super) leaves_at: Option<i64>,
+}
+
+/// A cluster that gives up what it has, as far as others take it.
+pub(super) struct Parting<'a> {
+    pub(super) chosen: Chosen<'a>,
+    /// What is so there, as in "cluster c, which …".
+    pub(super) why: String,
+    /// Where it is silent.
+    pub(super) lost: Option<Lost>,
+}
+
+/// What the search looks at.
+#[derive(Clone, Copy)]
+pub(super) struct Sight<'s, 'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) silence: &'s Silence<'a>,
+    pub(super) now: i64,
+    pub(super) subscription: &'s Subscription,
+    pub(super) previous: Option<&'s UnitPlacement>,
+    /// Whether the unit asks for something else than when it was placed.
+    pub(super) anew: bool,
 }
 
 /// What the search found.
 #[derive(Default)]
 pub(super) struct Search<'a> {
     pub(super) chosen: BTreeMap<&'a ClusterName, Chosen<'a>>,
+    /// Clusters that match and have the unit, and are to lose it to the others.
+    pub(super) parting: BTreeMap<&'a ClusterName, Parting<'a>>,
+    /// Clusters that match and are given nothing new by now.
+    pub(super) shunned: BTreeMap<&'a ClusterName, Chosen<'a>>,
     /// Clusters that match, and the taint that stands against each.
     pub(super) tainted: Vec<(&'a ClusterName, &'a Taint)>,
     /// Clusters that match and are not taken: why.
@@ -31,41 +62,137 @@ pub(super) struct Search<'a> {
 }
 
 /// Searches the fleet for clusters that any subscriber matches and no taint excludes.
-pub(super) fn search<'a>(
-    fleet: &'a Fleet,
-    subscription: &Subscription,
-    previous: Option<&UnitPlacement>,
-) -> Search<'a> {
+pub(super) fn search<'a>(sight: Sight<'_, 'a>) -> Search<'a> {
     let mut search = Search::default();
-    for (name, cluster) in &fleet.clusters {
-        let subscribers = matching(subscription, cluster);
+    for (name, cluster) in &sight.fleet.clusters {
+        let subscribers = matching(sight.subscription, cluster);
         if subscribers.is_empty() {
             continue;
         }
-        let placed = previous.is_some_and(|unit| unit.clusters.contains_key(name));
-        let taint = match admit(subscription, cluster, placed) {
-            Ok(taint) => taint,
-            Err(taint) => {
-                search.tainted.push((name, taint));
-                continue;
-            }
-        };
-        let mut reasons: Vec<String> = subscribers
+        let reasons = subscribers
             .iter()
-            .map(|index| subscriber_text(*index, &subscription.subscribers[*index]))
+            .map(|index| subscriber_text(*index, &sight.subscription.subscribers[*index]))
             .collect();
-        reasons.extend(taint);
-        search.chosen.insert(
-            name,
-            Chosen {
-                cluster,
-                subscribers,
-                reasons,
-                rank: 0,
-            },
-        );
+        let chosen = Chosen {
+            cluster,
+            subscribers,
+            reasons,
+            rank: 0,
+            still: None,
+            leaves_at: None,
+        };
+        search.take(sight, name, chosen);
     }
+    search.never_empty();
     search
+}
+
+impl<'a> Search<'a> {
+    fn take(&mut self, sight: Sight<'_, 'a>, name: &'a ClusterName, mut chosen: Chosen<'a>) {
+        let placed = sight.previous.and_then(|unit| unit.clusters.get(name));
+        let mut parts = None;
+        match taints::verdict(&chosen.cluster.taints, &sight.subscription.tolerations) {
+            Verdict::Free => {}
+            Verdict::Avoid(taint) => chosen.reasons.push(format!(
+                "taint {} is not tolerated, which only asks to prefer other clusters",
+                taints::text(taint)
+            )),
+            Verdict::KeepOut(taint) if placed.is_some() => chosen.reasons.push(format!(
+                "stays in spite of taint {}, which only keeps new placements out",
+                taints::text(taint)
+            )),
+            Verdict::Leave(taint, after) if placed.is_some() => {
+                let first = sight.now.saturating_add(seconds(after));
+                let at = placed.and_then(|placement| placement.leaves_at).unwrap_or(first);
+                let text = taints::text(taint);
+                if at > sight.now {
+                    let why = format!(
+                        "it leaves at {}, since taint {text} is tolerated for {after} s",
+                        rfc3339(at)
+                    );
+                    chosen.reasons.push(why.clone());
+                    chosen.leaves_at = Some(at);
+                    chosen.still = Some(Still { why, since: None });
+                } else {
+                    chosen.leaves_at = Some(at);
+                    parts = Some((taint, format!("has taint {text}, which was tolerated for {after} s")));
+                }
+            }
+            Verdict::Evict(taint) if placed.is_some() => {
+                parts = Some((taint, format!("has taint {}", taints::text(taint))));
+            }
+            Verdict::KeepOut(taint) | Verdict::Leave(taint, _) | Verdict::Evict(taint) => {
+                self.tainted.push((name, taint));
+                return;
+            }
+        }
+        if let Some((taint, why)) = parts {
+            self.tainted.push((name, taint));
+            // What every matching cluster has whole needs nobody to take it over.
+            if may_move(sight.subscription) {
+                let lost = None;
+                self.parting.insert(name, Parting { chosen, why, lost });
+            }
+            return;
+        }
+        match sight
+            .silence
+            .standing(sight.subscription, sight.previous, name, sight.anew)
+        {
+            Standing::Here => {}
+            Standing::Lost(lost) => {
+                let why = format!("is silent since {}", rfc3339(lost.since));
+                let lost = Some(lost);
+                self.parting.insert(name, Parting { chosen, why, lost });
+                return;
+            }
+            Standing::Still(still) => {
+                let is_lost = sight.previous.is_some_and(|unit| unit.lost.contains_key(name));
+                let is_new = placed.is_none() && (is_lost || chooses(sight.subscription));
+                chosen.still = Some(still);
+                if is_new {
+                    self.shunned.insert(name, chosen);
+                    return;
+                }
+            }
+        }
+        self.chosen.insert(name, chosen);
+    }
+
+    /// Where nobody else is left, those that were lost keep what they have, and a first placement goes to whoever
+    /// matches: a search that fails takes nothing away.
+    fn never_empty(&mut self) {
+        if self.chosen.is_empty() {
+            self.lose_nobody();
+        }
+        if self.chosen.is_empty() && self.tainted.is_empty() {
+            let waiting = std::mem::take(&mut self.shunned).into_iter();
+            let as_they_are = waiting.map(|(name, chosen)| (name, Chosen { still: None, ..chosen }));
+            self.chosen.extend(as_they_are);
+        }
+    }
+}
+
+impl Search<'_> {
+    /// Leaves those that are lost what they have.
+    pub(super) fn lose_nobody(&mut self) {
+        let lost = self.parting.extract_if(.., |_, parting| parting.lost.is_some());
+        self.chosen.extend(lost.map(|(name, parting)| (name, parting.stays())));
+    }
+}
+
+impl<'a> Parting<'a> {
+    /// The cluster, which keeps what it has after all.
+    pub(super) fn stays(self) -> Chosen<'a> {
+        let why = format!("it {}, and no other cluster takes over what it has", self.why);
+        let mut chosen = self.chosen;
+        chosen.reasons.push(format!("stays: {why}"));
+        let since = self.lost.map(|lost| lost.since);
+        Chosen {
+            still: Some(Still { why, since }),
+            ..chosen
+        }
+    }
 }
 
 fn matching(subscription: &Subscription, cluster: &Cluster) -> Vec<usize> {
@@ -80,22 +207,6 @@ fn matching(subscription: &Subscription, cluster: &Cluster) -> Vec<usize> {
         .enumerate()
         .filter_map(matches)
         .collect()
-}
-
-/// What the taints say, as a reason to add; the taint that excludes the cluster, where one does.
-fn admit<'a>(subscription: &Subscription, cluster: &'a Cluster, placed: bool) -> Result<Option<String>, &'a Taint> {
-    match taints::verdict(&cluster.taints, &subscription.tolerations) {
-        Verdict::Free => Ok(None),
-        Verdict::Avoid(taint) => Ok(Some(format!(
-            "taint {} is not tolerated, which only asks to prefer other clusters",
-            taints::text(taint)
-        ))),
-        Verdict::KeepOut(taint) if placed => Ok(Some(format!(
-            "stays in spite of taint {}, which only keeps new placements out",
-            taints::text(taint)
-        ))),
-        Verdict::KeepOut(taint) | Verdict::Evict(taint) => Err(taint),
-    }
 }
 
 fn subscriber_text(index: usize, subscriber: &Subscriber) -> String {

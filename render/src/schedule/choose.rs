@@ -42,6 +42,8 @@ pub enum ChoiceRule {
     SpreadGroups,
     /// `subGroupStrategy` of the subscribers that match it.
     SubGroup,
+    /// `failover` of the Fleet: it was lost, or is silent.
+    Failover,
 }
 
 impl<'a> Chosen<'a> {

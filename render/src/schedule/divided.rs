@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use crate::by_object::ByObject;
 use crate::capacity::PodRequirements;
+use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::model::{Bounds, Cluster, Dividing, Scheduling, SchedulingPolicy, Strategy, Subscription, Unsatisfiable};
 use crate::name::{ClusterName, ObjectKey};
 use crate::predictor::Question;
 use crate::published::{Evidence, UnitPlacement, Unplaced};
 use crate::schedule::alike::share_alike;
-use crate::schedule::candidates::{Chosen, Search};
+use crate::schedule::candidates::{Chosen, Parting, Search};
 use crate::schedule::ledger::{Asking, Ledger, Workloads};
 use crate::schedule::predictions::{Judged, Prediction, prediction};
 use crate::schedule::share::{Room, Rule, Seat, Seats, Shares, Skew, share};
 use crate::schedule::taints::{self, Verdict};
 use crate::schedule::unit::{Context, Inventory, Scheduled};
-use crate::schedule::{Assignment, clusternet, inputs, trouble};
+use crate::schedule::{Assignment, clusternet, inputs, parting, trouble};
 use crate::shared::Shared;
 
 /// Assigns replicas, where they are divided, and everything where they are not.
@@ -27,7 +28,7 @@ pub(super) fn assign(
     inventory: &dyn Inventory,
     subscription: &Subscription,
     desired: &BTreeMap<ObjectKey, u64>,
-    search: Search<'_>,
+    search: &Search<'_>,
 ) -> Result<Scheduled, Box<Finding>> {
     let weights = weights(subscription, &search.chosen);
     let total: u128 = weights.values().map(|weight| u128::from(*weight)).sum();
@@ -45,6 +46,9 @@ pub(super) fn assign(
             .iter()
             .map(|(name, chosen)| ((*name).clone(), chosen))
             .collect(),
+        parting: &search.parting,
+        desired,
+        of_unit,
         workloads: search
             .chosen
             .iter()
@@ -59,13 +63,7 @@ pub(super) fn assign(
         },
     };
     for (name, chosen) in &search.chosen {
-        let of_cluster = inputs::of_cluster_in(context, chosen.cluster);
-        let assignment = Assignment {
-            replicas: ByObject::default(),
-            reasons: chosen.reasons.clone().into(),
-            inputs: inputs::of_both(&of_unit, &of_cluster),
-            capacity: None,
-        };
+        let assignment = division.assignment(chosen);
         division.scheduled.assignments.insert((*name).clone(), assignment);
     }
     match subscription.scheduling {
@@ -85,15 +83,25 @@ pub(super) fn assign(
     Ok(division.scheduled)
 }
 
+/// Whether replicas are divided by weights, and none of the chosen clusters has any.
+pub(super) fn lacks_weight(subscription: &Subscription, search: &Search<'_>) -> bool {
+    subscription.scheduling.is_by_weight()
+        && weights(subscription, &search.chosen)
+            .values()
+            .all(|weight| *weight == 0)
+}
+
 /// Whether replicas are to be added by the room that clusters have.
 pub(super) fn asks_for_room(
     subscription: &Subscription,
     desired: &BTreeMap<ObjectKey, u64>,
     previous: Option<&UnitPlacement>,
+    search: &Search<'_>,
 ) -> bool {
     let had = |object: &ObjectKey| -> u64 {
-        let placements = previous.into_iter().flat_map(|unit| unit.clusters.values());
-        placements.filter_map(|placement| placement.replicas.get(object)).sum()
+        let placements = previous.into_iter().flat_map(|unit| &unit.clusters);
+        let stays = placements.filter(|(name, _)| search.chosen.contains_key(name));
+        stays.filter_map(|(_, placement)| placement.replicas.get(object)).sum()
     };
     subscription.scheduling.is_by_room() && desired.iter().any(|(object, wanted)| had(object) < *wanted)
 }
@@ -103,19 +111,35 @@ struct Division<'a, 'b> {
     ledger: &'a mut Ledger,
     subscription: &'a Subscription,
     chosen: BTreeMap<ClusterName, &'a Chosen<'b>>,
+    parting: &'a BTreeMap<&'b ClusterName, Parting<'b>>,
+    desired: &'a BTreeMap<ObjectKey, u64>,
+    of_unit: Digest,
     workloads: BTreeMap<ClusterName, Arc<Workloads>>,
     weights: BTreeMap<ClusterName, u64>,
     total: u128,
     scheduled: Scheduled,
 }
 
-impl Division<'_, '_> {
+impl<'a> Division<'a, '_> {
+    fn assignment(&self, chosen: &Chosen<'_>) -> Assignment {
+        let of_cluster = inputs::of_cluster_in(self.context, chosen.cluster);
+        Assignment {
+            replicas: ByObject::default(),
+            reasons: chosen.reasons.clone().into(),
+            inputs: inputs::of_both(&self.of_unit, &of_cluster),
+            capacity: None,
+            leaves_at: chosen.leaves_at,
+        }
+    }
+
     fn by_weights(&mut self, object: &ObjectKey, wanted: u64) -> Result<(), Box<Finding>> {
+        let previous = self.previous();
         let mut seats = Seats::new();
         for (name, chosen) in &self.chosen {
             seats.insert(name.clone(), self.seat(name, chosen, object, Room::Unbounded)?);
         }
-        let shares = if self.is_compatible() {
+        let is_anybody_still = seats.values().any(|seat| seat.room == Room::Frozen);
+        let shares = if self.is_compatible() && !is_anybody_still {
             let Some(shares) = compatible(wanted, Rule::Weights, &seats) else {
                 // With weights of 0 alone it divides nothing, and each cluster runs the whole.
                 return Ok(());
@@ -129,12 +153,18 @@ impl Division<'_, '_> {
             let share = shares.replicas.get(name).copied().unwrap_or_default();
             let weight = self.weights.get(name).copied().unwrap_or_default();
             assignment.replicas.insert(Arc::clone(&key), share);
+            let had = seats.get(name).map_or(0, |seat| seat.had);
+            let still = self.chosen.get(name).and_then(|chosen| chosen.still.as_ref());
             assignment.reasons.push(format!(
-                "replicas of {} {}: {share} of {wanted}, weight {weight} of {}{}",
+                "replicas of {} {}: {share} of {wanted}, weight {weight} of {}{}{}{}",
                 object.kind,
                 object.name,
                 self.total,
-                bounds_text(seats.get(name))
+                bounds_text(seats.get(name)),
+                still
+                    .map(|still| format!(", no more: {}", still.why))
+                    .unwrap_or_default(),
+                parting::taken_over(self.parting, (previous, object), share.saturating_sub(had))
             ));
         }
         self.leave_unplaced(object, wanted, shares.unplaced, "every cluster has as many as it may");
@@ -146,6 +176,7 @@ impl Division<'_, '_> {
         let mut seats = Seats::new();
         let mut said: BTreeMap<ClusterName, String> = BTreeMap::new();
         let mut predictions: BTreeMap<ClusterName, Prediction> = BTreeMap::new();
+        let previous = self.previous();
         let names: Vec<ClusterName> = self.chosen.keys().cloned().collect();
         let had_all: u64 = names.iter().map(|name| self.had(name, object)).sum();
         for name in &names {
@@ -153,6 +184,8 @@ impl Division<'_, '_> {
             // With the number that is placed nothing moves, so that nobody needs to count.
             let judged = if had_all == wanted {
                 Judged::without((Room::Unbounded, String::new()))
+            } else if let Some(still) = &chosen.still {
+                Judged::without((Room::Frozen, format!("no more: {}", still.why)))
             } else {
                 let own = self.room(chosen.cluster, object, wanted);
                 self.predicted(chosen.cluster, object, own, had_all < wanted)
@@ -200,6 +233,7 @@ impl Division<'_, '_> {
                 reason.push_str(&format!(", {text}"));
             }
             reason.push_str(&bounds_text(Some(seat)));
+            reason.push_str(&parting::taken_over(self.parting, (previous, object), more));
             assignment.reasons.push(reason);
             if let Room::Replicas(room) = seat.room {
                 let report = self.context.reports.of(&name).ok();
@@ -220,13 +254,12 @@ impl Division<'_, '_> {
         Ok(())
     }
 
+    fn previous(&self) -> Option<&'a UnitPlacement> {
+        self.context.previous.get(&self.subscription.key)
+    }
+
     fn had(&self, cluster: &ClusterName, object: &ObjectKey) -> u64 {
-        let previous = self.context.previous.get(&self.subscription.key);
-        let placement = previous.and_then(|unit| unit.clusters.get(cluster));
-        placement
-            .and_then(|placement| placement.replicas.get(object))
-            .copied()
-            .unwrap_or_default()
+        parting::had(self.previous(), cluster, object)
     }
 
     fn requirements(&self, cluster: &ClusterName, object: &ObjectKey) -> Shared<PodRequirements> {
@@ -298,7 +331,7 @@ impl Division<'_, '_> {
             weight: self.weights.get(name).copied().unwrap_or_default(),
             least: bounds.min.unwrap_or_default(),
             most: bounds.max.unwrap_or(u64::MAX),
-            room,
+            room: if chosen.still.is_some() { Room::Frozen } else { room },
             rank: chosen.rank,
             group: group.cloned().unwrap_or_default(),
         })
@@ -318,6 +351,21 @@ impl Division<'_, '_> {
     }
 
     fn leave_unplaced(&mut self, object: &ObjectKey, wanted: u64, unplaced: u64, why: &str) {
+        let mut left = unplaced;
+        for staying in parting::staying(self.parting, (self.previous(), object), &mut left) {
+            let chosen = &staying.parting.chosen;
+            // An object without a number would run whole.
+            let fresh = Assignment {
+                replicas: self.desired.keys().map(|object| (object.clone(), 0)).collect(),
+                ..self.assignment(chosen)
+            };
+            let assignments = &mut self.scheduled.assignments;
+            let assignment = assignments.entry(staying.cluster.clone()).or_insert(fresh);
+            assignment.replicas.insert(object.clone(), staying.replicas);
+            assignment.reasons.push(staying.reason(object));
+            self.scheduled.findings.push(staying.finding(self.subscription, object));
+        }
+        let unplaced = left;
         if unplaced == 0 {
             return;
         }

@@ -27,6 +27,7 @@ pub(super) fn kept(
                 reasons: vec![reason.to_owned()].into(),
                 inputs: inputs::of_both(&of_unit, &inputs::of_cluster_in(context, cluster)),
                 capacity: placement.capacity.clone(),
+                leaves_at: placement.leaves_at,
             };
             Some((name.clone(), assignment))
         })

@@ -30,7 +30,7 @@ pub fn standings(
     subscription: &Subscription,
     previous: Option<&UnitPlacement>,
 ) -> BTreeMap<ClusterName, Standing> {
-    let found = search(context.fleet, subscription, previous);
+    let found = search(context.sight(subscription, previous, false));
     let scores: BTreeMap<&ClusterName, Score> = found
         .chosen
         .iter()

@@ -5,7 +5,8 @@
 //! not here, and neither is the moment at which a decision reaches a cluster.
 //!
 //! `candidates` finds the clusters that match, `choose` takes the best where not all are wanted, `divided` shares
-//! replicas out (`share`) by weight or by the room that a [`Ledger`] says is left.
+//! replicas out (`share`) by weight or by the room that a [`Ledger`] says is left. `silence` says which clusters are lost,
+//! and `parting` what becomes of what they had.
 //!
 //! [`Fleet`]: crate::Fleet
 
@@ -20,11 +21,13 @@ mod kept;
 mod ledger;
 mod look;
 mod moves;
+mod parting;
 mod placements;
 mod predictions;
 mod reports;
 mod score;
 mod share;
+mod silence;
 mod taints;
 mod trouble;
 mod unit;
@@ -39,6 +42,7 @@ pub use placements::{Assignment, Placements, in_order, schedule};
 pub use reports::{Presence, Report, Reports};
 pub use score::Score;
 pub use share::divide;
+pub use silence::least_patience;
 pub use unit::{Context, Inventory, Scheduled, schedule_unit};
 pub use why::{SubscriberMatch, TaintMatch, Why, why};
 

@@ -18,6 +18,9 @@ pub struct Moves {
     /// has the trailer `Reschedule: true`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub remembered: BTreeMap<UnitKey, UnitPlacement>,
+    /// No source commit asks for the decision, so that a unit which such a decision moved just now stays.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
 }
 
 /// What of a unit is placed anew.

@@ -28,6 +28,8 @@ pub struct Assignment {
     pub inputs: Digest,
     /// What was known of its room, where that decided.
     pub capacity: Option<Evidence>,
+    /// When it leaves, since a taint is tolerated for a while only.
+    pub leaves_at: Option<i64>,
 }
 
 /// Places every unit that is not blocked; whoever composes a plan keeps the blocked ones as they were.
@@ -51,6 +53,7 @@ pub fn schedule(
             placements.insert(key.clone(), scheduled);
         }
     }
+    findings.extend(context.silence.findings().iter().cloned());
     (placements, findings)
 }
 

@@ -11,24 +11,60 @@ pub(super) enum Verdict<'a> {
     Avoid(&'a Taint),
     /// An untolerated NoSchedule: nothing new comes, what is there stays.
     KeepOut(&'a Taint),
+    /// A NoExecute that is tolerated for so many seconds: nothing new comes, what is there leaves after that.
+    Leave(&'a Taint, u64),
     /// An untolerated NoExecute: nothing new comes, what is there leaves.
     Evict(&'a Taint),
 }
 
-/// The strictest untolerated taint's verdict; of equally strict ones the first.
+/// For how long a taint is tolerated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Not at all.
+    Untolerated,
+    /// For so many seconds.
+    Seconds(u64),
+    /// As long as it is there.
+    Forever,
+}
+
+/// The strictest taint's verdict; of equally strict ones the first, or the one that is tolerated for the shortest time.
 pub(super) fn verdict<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Verdict<'a> {
     let untolerated = |effect: TaintEffect| {
         taints
             .iter()
             .find(|taint| taint.effect == effect && !tolerates(tolerations, taint))
     };
-    if let Some(taint) = untolerated(TaintEffect::NoExecute) {
-        return Verdict::Evict(taint);
+    let executing = taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute);
+    let for_a_time = executing.filter_map(|taint| match patience(tolerations, taint) {
+        Patience::Untolerated => Some((taint, 0)),
+        Patience::Seconds(seconds) => Some((taint, seconds)),
+        Patience::Forever => None,
+    });
+    match for_a_time.min_by_key(|(_, seconds)| *seconds) {
+        Some((taint, 0)) => return Verdict::Evict(taint),
+        Some((taint, seconds)) => return Verdict::Leave(taint, seconds),
+        None => {}
     }
     if let Some(taint) = untolerated(TaintEffect::NoSchedule) {
         return Verdict::KeepOut(taint);
     }
     untolerated(TaintEffect::PreferNoSchedule).map_or(Verdict::Free, Verdict::Avoid)
+}
+
+/// For how long a taint NoExecute is tolerated: for the shortest time that a toleration names, as Kubernetes has it.
+pub(super) fn patience(tolerations: &[Toleration], taint: &Taint) -> Patience {
+    let mut covering = tolerations
+        .iter()
+        .filter(|toleration| toleration.covers(taint))
+        .peekable();
+    if covering.peek().is_none() {
+        return Patience::Untolerated;
+    }
+    let seconds = covering.filter_map(|toleration| toleration.toleration_seconds).min();
+    seconds.map_or(Patience::Forever, |seconds| {
+        Patience::Seconds(u64::try_from(seconds).unwrap_or_default())
+    })
 }
 
 /// Whether any toleration covers the taint.
@@ -110,5 +146,24 @@ mod tests {
             verdict(&all, &[toleration("", Some("Exists"), "", None)]),
             Verdict::Free
         );
+    }
+
+    #[test]
+    fn what_is_tolerated_for_a_time_leaves_after_the_shortest() {
+        let taints = [taint(TaintEffect::NoExecute)];
+        let lasting = |seconds| Toleration {
+            toleration_seconds: seconds,
+            ..toleration("dedicated", Some("Exists"), "", Some(TaintEffect::NoExecute))
+        };
+        let verdict = |tolerations: &[Toleration]| verdict(&taints, tolerations);
+        assert_eq!(verdict(&[lasting(Some(30))]), Verdict::Leave(&taints[0], 30));
+        assert_eq!(
+            verdict(&[lasting(None), lasting(Some(60)), lasting(Some(20))]),
+            Verdict::Leave(&taints[0], 20)
+        );
+        for seconds in [0, -5] {
+            assert_eq!(verdict(&[lasting(Some(seconds))]), Verdict::Evict(&taints[0]));
+        }
+        assert_eq!(verdict(&[lasting(None)]), Verdict::Free);
     }
 }

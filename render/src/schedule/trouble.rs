@@ -162,3 +162,14 @@ pub(super) fn unplaced(
         .hint("they are placed as soon as there is room")
         .unit(&subscription.key)
 }
+
+/// What a cluster was to give up, and no other takes: `what` is how much of what.
+pub(super) fn nowhere_else(subscription: &Subscription, cluster: &ClusterName, what: &str, why: &str) -> Finding {
+    let message = format!("{what} on cluster {cluster}, which {why}: no other cluster takes it over");
+    Finding::warning("NowhereElse", message)
+        .at(subscription.file.as_ref(), subscription.line)
+        .field("spec.subscribers")
+        .hint("it moves as soon as another cluster matches and has room")
+        .unit(&subscription.key)
+        .clusters([cluster])
+}

@@ -6,16 +6,19 @@ use std::sync::Arc;
 use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::fleet::{Fleet, Unit};
-use crate::model::{Cluster, Subscription, TaintEffect};
+use crate::limits::MOVES_PAUSE_SECONDS;
+use crate::model::{Cluster, Subscription, TaintEffect, Toleration};
 use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::predictor::Question;
-use crate::published::{UnitPlacement, Unplaced};
-use crate::schedule::candidates::{Search, search};
-use crate::schedule::choose::{LeftOut, Matching, choose};
+use crate::published::{Lost, UnitPlacement, Unplaced};
+use crate::schedule::candidates::{Search, Sight, search};
+use crate::schedule::choose::{ChoiceRule, LeftOut, Matching, choose};
 use crate::schedule::desired::{Divided, desired_of};
 use crate::schedule::kept::kept;
 use crate::schedule::ledger::{Books, Ledger, Workloads};
+use crate::schedule::parting::{leave_whole, note_lost};
 use crate::schedule::score::{self, Score};
+use crate::schedule::silence::Silence;
 use crate::schedule::{Assignment, Moves, Reports, divided, inputs, taints, trouble};
 
 /// What the placements of all units of one plan look at.
@@ -31,6 +34,7 @@ pub struct Context<'a> {
     pub moves: &'a Moves,
     /// Seconds since 1970.
     pub now: i64,
+    pub(super) silence: Silence<'a>,
     clusters: BTreeMap<&'a ClusterName, Digest>,
 }
 
@@ -49,6 +53,10 @@ pub struct Scheduled {
     pub by_room: bool,
     /// What predictors are to say of it, whether they have or not.
     pub questions: Vec<Question>,
+    /// Clusters that were silent and lost their share to others.
+    pub lost: BTreeMap<ClusterName, Lost>,
+    /// When time alone may decide otherwise, in seconds since 1970.
+    pub again_at: Option<i64>,
 }
 
 /// What a unit's objects ask for on a cluster, after the overrides that meet it there.
@@ -80,6 +88,7 @@ impl<'a> Context<'a> {
             previous,
             moves,
             now,
+            silence: Silence::new(fleet, reports, previous, now),
             clusters: fleet.clusters.iter().map(digest).collect(),
         }
     }
@@ -87,6 +96,50 @@ impl<'a> Context<'a> {
     /// Over what scheduling looks at of a cluster: its labels and taints. `None` for an unknown cluster.
     pub(super) fn cluster_digest(&self, cluster: &ClusterName) -> Option<Digest> {
         self.clusters.get(cluster).copied()
+    }
+
+    /// What is not done about clusters that are silent.
+    pub(crate) fn alarms(&self) -> &[Finding] {
+        self.silence.findings()
+    }
+
+    /// When clusters are silent, or heard of, for long enough to decide otherwise.
+    pub(crate) fn again_at(&self) -> Option<i64> {
+        self.silence.next()
+    }
+
+    /// Whether the time, or who is silent, may decide something of a unit, so that nothing remembered answers for it.
+    pub(crate) fn is_by_time(&self, subscription: &Subscription, previous: Option<&UnitPlacement>) -> bool {
+        let has_delays = || {
+            let delays = |toleration: &Toleration| toleration.toleration_seconds.is_some();
+            subscription.tolerations.iter().any(delays)
+        };
+        !self.silence.is_quiet(previous) || self.pause(previous).is_some() || has_delays()
+    }
+
+    /// Until when a unit stays, since it was moved just now and no source commit asks for more.
+    fn pause(&self, previous: Option<&UnitPlacement>) -> Option<i64> {
+        let moved_at = previous?.moved_at.filter(|_| self.moves.unasked)?;
+        let until = moved_at.saturating_add(MOVES_PAUSE_SECONDS);
+        // A clock that was put back makes nobody wait for longer.
+        (moved_at <= self.now && self.now < until).then_some(until)
+    }
+
+    /// What a search for a unit's clusters looks at.
+    pub(super) fn sight<'s>(
+        &'s self,
+        subscription: &'s Subscription,
+        previous: Option<&'s UnitPlacement>,
+        anew: bool,
+    ) -> Sight<'s, 'a> {
+        Sight {
+            fleet: self.fleet,
+            silence: &self.silence,
+            now: self.now,
+            subscription,
+            previous,
+            anew,
+        }
     }
 
     pub(super) fn books(&self) -> Books<'_> {
@@ -113,12 +166,23 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
         findings,
         by_room: false,
         questions: Vec::new(),
+        lost: previous.map(|unit| unit.lost.clone()).unwrap_or_default(),
+        again_at: None,
     };
     let desired = match desired_of(unit, &Divided::of(subscription)) {
         Ok(desired) => desired,
         Err(findings) => return stays(&BTreeMap::new(), HELD, findings),
     };
-    let mut search = search(context.fleet, subscription, previous);
+    let anew = asks_anew(&desired, previous);
+    let mut search = search(context.sight(subscription, previous, anew));
+    if let Some(until) = context.pause(previous) {
+        return Scheduled {
+            by_room: divided::asks_for_room(subscription, &desired, previous, &search),
+            again_at: Some(until),
+            ..stays(&desired, PAUSED, Vec::new())
+        };
+    }
+    search.left_out = shunned(&search);
     if search.chosen.is_empty() {
         // A fleet that is begun has no cluster yet: nothing is wrong with any Subscription.
         let begins = context.fleet.clusters.is_empty() && previous.is_none_or(|unit| unit.clusters.is_empty());
@@ -134,20 +198,64 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
             vec![trouble::too_few(subscription, found, is_placed)],
         );
     }
-    if context.reports.waiting && divided::asks_for_room(subscription, &desired, previous) {
+    if divided::lacks_weight(subscription, &search) {
+        search.lose_nobody();
+    }
+    let stay_whole = leave_whole(subscription, previous, &mut search);
+    if context.reports.waiting && divided::asks_for_room(subscription, &desired, previous, &search) {
         return Scheduled {
             by_room: true,
             ..stays(&desired, WAITS, Vec::new())
         };
     }
-    match divided::assign(context, ledger, inventory, subscription, &desired, search) {
-        Ok(scheduled) => scheduled,
+    match divided::assign(context, ledger, inventory, subscription, &desired, &search) {
+        Ok(mut scheduled) => {
+            note_lost(
+                &mut scheduled,
+                &search,
+                (subscription, previous, anew),
+                (&context.silence, context.now),
+            );
+            let taken = &scheduled.assignments;
+            scheduled.left_out.retain(|name, _| !taken.contains_key(name));
+            scheduled.findings.extend(stay_whole);
+            let leaving = search.chosen.values().filter_map(|chosen| chosen.leaves_at);
+            scheduled.again_at = leaving.filter(|at| *at > context.now).min();
+            scheduled
+        }
         Err(finding) => stays(&desired, HELD, vec![*finding]),
     }
 }
 
+/// Clusters that get nothing, since they were lost or are silent: why.
+fn shunned(search: &Search<'_>) -> BTreeMap<ClusterName, LeftOut> {
+    let by = ChoiceRule::Failover;
+    let shunned = search.shunned.iter().filter_map(|(name, chosen)| {
+        let why = chosen.still.as_ref()?.why.clone();
+        Some(((*name).clone(), LeftOut { by, why }))
+    });
+    let lost = search.parting.iter().filter(|(_, parting)| parting.lost.is_some());
+    let lost = lost.map(|(name, parting)| {
+        let why = format!("it {}, and others have what it had", parting.why);
+        ((*name).clone(), LeftOut { by, why })
+    });
+    shunned.chain(lost).collect()
+}
+
+/// Whether other numbers of replicas are wanted than were placed.
+fn asks_anew(desired: &BTreeMap<ObjectKey, u64>, previous: Option<&UnitPlacement>) -> bool {
+    let placed = |object: &ObjectKey| {
+        let placements = previous.into_iter().flat_map(|unit| unit.clusters.values());
+        let placed: u64 = placements.filter_map(|placement| placement.replicas.get(object)).sum();
+        let unplaced = previous.and_then(|unit| unit.unplaced.get(object));
+        placed + unplaced.map_or(0, |unplaced| unplaced.replicas)
+    };
+    desired.iter().any(|(object, wanted)| placed(object) != *wanted)
+}
+
 const NO_CLUSTER: &str = "kept where it was, since no cluster is feasible now";
 const TOO_FEW: &str = "kept where it was, since fewer clusters match than are asked for";
+const PAUSED: &str = "kept as it was, since it was moved less than a minute ago";
 const WAITS: &str = "kept as it was, until clusters have said what room they have";
 const HELD: &str = "kept as it was, since the unit has an error";
 
@@ -177,11 +285,8 @@ fn narrow<'a>(
     });
     let matching: Vec<_> = matching.collect();
     let chosen = choose(placing, &subscription.subscribers, &matching)?;
-    let left_out = chosen
-        .left_out
-        .into_iter()
-        .map(|(name, why)| (name.clone(), why))
-        .collect();
+    let left_out = chosen.left_out.into_iter().map(|(name, why)| (name.clone(), why));
+    search.left_out.extend(left_out);
     let taken: std::collections::BTreeSet<ClusterName> = chosen.taken.into_iter().cloned().collect();
     for (place, name) in ranked.iter().enumerate() {
         if let Some(chosen) = search.chosen.get_mut(name) {
@@ -190,7 +295,6 @@ fn narrow<'a>(
         }
     }
     search.chosen.retain(|name, _| taken.contains(*name));
-    search.left_out = left_out;
     Ok(())
 }
 

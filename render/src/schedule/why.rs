@@ -63,7 +63,7 @@ pub fn why(subscription: &Subscription, cluster: &Cluster, placed: bool) -> Why 
         taint: match taints::verdict(&cluster.taints, &subscription.tolerations) {
             Verdict::Free => None,
             Verdict::Avoid(avoided) => taint(avoided, false),
-            Verdict::KeepOut(kept_out) => taint(kept_out, !placed),
+            Verdict::KeepOut(kept_out) | Verdict::Leave(kept_out, _) => taint(kept_out, !placed),
             Verdict::Evict(evicting) => taint(evicting, true),
         },
     }

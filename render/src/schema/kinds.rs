@@ -471,7 +471,11 @@ fn toleration() -> Value {
             ("effect", choice("The taint's effect; none is any.", &effects)),
             (
                 "tolerationSeconds",
-                integer("Without effect in this version.", i64::MIN, i64::MAX),
+                integer(
+                    "For so many seconds, with NoExecute; without, for good.",
+                    i64::MIN,
+                    i64::MAX,
+                ),
             ),
         ],
     )

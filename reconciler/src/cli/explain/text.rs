@@ -155,6 +155,7 @@ fn cluster_body(cluster: &Value, by_room: bool) -> String {
         "Kept" => "kept, though nothing places it there now",
         "Held" => "held as it was",
         "Tainted" => "not chosen, tainted",
+        "LeftOut" if cluster["rule"] == "Failover" => "not chosen, lost",
         "LeftOut" => "not chosen, others are better",
         "NotMatched" => "not chosen",
         "Blocked" => "not placed yet",

@@ -20,6 +20,10 @@ pub struct ClusterState {
     pub epoch: Option<u64>,
     /// When its last session ended, in seconds since 1970; `None` while one stands, and before the first.
     pub away_since: Option<i64>,
+    /// When its session began, while one stands.
+    pub(super) heard_since: Option<i64>,
+    /// Since when it is waited for, where it was told something before this hub heard of it.
+    pub(super) awaited_since: Option<i64>,
     /// What it said last.
     pub report: Option<Arc<Report>>,
     /// What it said of its version and kinds.
@@ -144,9 +148,12 @@ impl State {
         }
         let known = self.clusters.entry(cluster.clone()).or_default();
         if known.epoch.is_none_or(|standing| epoch >= standing) {
+            // A session that takes over from one that stands is no silence.
+            known.heard_since = known.heard_since.filter(|_| known.epoch.is_some()).or(Some(self.now));
             known.epoch = Some(epoch);
             known.away_since = None;
         }
+        self.heard_again(&cluster);
         vec![Effect::Dispatch(cluster)]
     }
 
@@ -155,7 +162,9 @@ impl State {
             && known.epoch == Some(epoch)
         {
             known.epoch = None;
+            known.heard_since = None;
             known.away_since = Some(now);
+            self.fell_silent(now);
         }
     }
 

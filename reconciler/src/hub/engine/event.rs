@@ -256,6 +256,8 @@ pub enum Effect {
         capabilities: BTreeMap<ClusterName, Arc<Capabilities>>,
         /// What they said of the room they have.
         reports: Reports,
+        /// The revision was decided on before, so that no source commit asks for this plan.
+        unasked: bool,
     },
     /// Say which objects contents of what is published have.
     Weigh {

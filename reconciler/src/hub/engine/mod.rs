@@ -12,25 +12,28 @@
 mod clusters;
 mod condition;
 mod event;
+mod moved;
 mod orphans;
 mod proposals;
 mod recovery;
 mod remote;
 mod rooms;
+mod silence;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use render::model::{Approval, Cluster, PlacementApproval, Subscription};
-use render::plan::deltas;
-use render::published::{Cause, Departure, RENDER_VERSION, ReleaseRecord, UnitPlacement};
+use render::model::Approval;
+use render::plan::{deltas, stamp_moves};
+use render::published::{Cause, Departure, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, reads_outcomes, release};
-use render::{ClusterName, Digest, Fleet, Published, Revision, UnitKey};
+use render::{ClusterName, Digest, Fleet, Published, Revision};
 
 pub use clusters::ClusterState;
 pub use condition::Condition;
 pub use event::{Effect, Event, Head, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
+use moved::{Moved, says_otherwise};
 pub use recovery::Recovery;
 pub use remote::RemoteState;
 use state::Settled;
@@ -70,6 +73,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::RenderedWritten(commit) => {
             state.end_write();
             if let Some(revision) = state.rendering.take() {
+                state.merged = Some(revision.clone());
                 // A plan on top of its own outcome says the same, so it is not made again.
                 state.planned = Some((revision, Some(commit.commit.clone())));
             }
@@ -185,14 +189,16 @@ fn plan_due(state: &mut State) -> Option<Effect> {
     let revision = state.source_to_plan().or_else(|| state.fleet_to_learn())?;
     let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
     let is_planned = state.planned.as_ref() == Some(&(revision.clone(), base.clone()));
-    let moved = state.predictions_moved || state.room_due();
+    let moved = state.predictions_moved || state.room_due() || state.time_due();
     if state.planning.is_some() || (is_planned && !moved) {
         return None;
     }
     state.predictions_moved = false;
     state.rooms_moved = false;
+    state.again_at = None;
     state.planning = Some(revision.clone());
     Some(Effect::Plan {
+        unasked: state.was_decided(&revision),
         revision,
         base,
         previous: state.previous(),
@@ -217,32 +223,38 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
         return next(state, now);
     }
     let revision = planned.fleet.revision.clone();
+    let previous = state.previous();
     // What a person has not merged yet is a commit's doing, whatever clusters report meanwhile.
-    let by_commit = !state.was_decided(&revision) || !moves_alone(&state.previous().units, &planned.plan.units);
+    let was_decided = state.was_decided(&revision);
+    let is_waited_for = !was_decided || !state.is_merged(&revision);
+    let by_commit = is_waited_for || !Moved::new(&previous.units, &planned, now).is_all();
     state.planned = Some((revision.clone(), base.clone()));
     state.plan_failed = None;
     state.by_room.clone_from(&planned.plan.by_room);
     state.asked_at = (!planned.plan.questions.is_empty()).then_some(now);
+    if let Some(at) = planned.plan.again_at {
+        state.look_again(at);
+    }
     let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings.clone());
     state.accepted = Some(revision.clone());
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
     state.recovery = recovery::recovery(state);
-    let changes = !deltas(&state.previous().units, &planned.plan.units).is_empty()
-        || says_other_numbers(&state.previous().units, &planned.plan.units)
-        || forgets(state.previous().record.as_ref(), &planned.departed, &planned.fleet);
+    let changes = !deltas(&previous.units, &planned.plan.units).is_empty()
+        || says_otherwise(&previous.units, &planned.plan.units)
+        || forgets(previous.record.as_ref(), &planned.departed, &planned.fleet);
     let decides = state.recovery.is_none() && state.malformed.is_none();
     if decides {
         state.decided = Some(revision);
     }
     if decides && (base.is_none() || changes) {
         state.begin_write();
-        if !by_commit {
-            state.moved_at = Some(now);
-        }
         effects.push(Effect::Write(decision(state, planned, by_commit)));
         return effects;
     }
     if !changes {
+        if decides {
+            state.merged = state.decided.clone();
+        }
         proposals::nothing_to_decide(state);
     }
     effects.extend(next(state, now));
@@ -256,40 +268,26 @@ fn forgets(before: Option<&ReleaseRecord>, departed: &BTreeMap<ClusterName, Depa
     left.any(|name| !departed.contains_key(name))
 }
 
-/// Whether nothing is other than how many replicas are where the unit is already.
-fn moves_alone(before: &BTreeMap<UnitKey, UnitPlacement>, after: &BTreeMap<UnitKey, UnitPlacement>) -> bool {
-    let deltas = deltas(before, after);
-    let mut changes = deltas.iter().flat_map(|delta| &delta.clusters);
-    changes.all(|change| match (&change.from, &change.to) {
-        (Some(from), Some(to)) => from.digest == to.digest && from.variant == to.variant && from.drift == to.drift,
-        _ => false,
-    })
-}
-
-/// Whether other numbers of replicas found no place.
-fn says_other_numbers(before: &BTreeMap<UnitKey, UnitPlacement>, after: &BTreeMap<UnitKey, UnitPlacement>) -> bool {
-    after
-        .iter()
-        .any(|(key, unit)| before.get(key).is_some_and(|before| before.unplaced != unit.unplaced))
-}
-
 /// How a plan is written: to `rendered`, or as a proposal where a person has to merge it.
 fn decision(state: &mut State, planned: Planned, by_commit: bool) -> Write {
     state.deciding = true;
-    let unattended = !by_commit && may_go_unattended(&state.previous().units, &planned);
+    let previous = state.previous();
+    let (unattended, cause) = {
+        let moved = Moved::new(&previous.units, &planned, state.now);
+        (!by_commit && moved.may_go_unattended(), moved.cause())
+    };
     let revision = planned.fleet.revision.clone();
     let record = ReleaseRecord {
         departed: planned.departed,
         orphaned: planned.orphaned,
-        cause: if by_commit {
-            Cause::SourceCommit
-        } else {
-            Cause::Placement
-        },
+        cause: if by_commit { Cause::SourceCommit } else { cause },
         ..record(&revision)
     };
     let gate = if unattended { Approval::None } else { planned.gate };
-    let (units, contents, commits) = (planned.plan.units, planned.plan.contents, planned.commits);
+    let (mut units, contents, commits) = (planned.plan.units, planned.plan.contents, planned.commits);
+    if !by_commit && gate == Approval::None {
+        stamp_moves(&previous.units, &mut units, state.now);
+    }
     match (gate, planned.base) {
         (Approval::None, parent) => {
             state.rendering = Some(revision);
@@ -332,30 +330,6 @@ fn decision(state: &mut State, planned: Planned, by_commit: bool) -> Write {
     }
 }
 
-/// Whether a decision that no commit caused needs nobody's merge, as the fleet says that was merged.
-fn may_go_unattended(before: &BTreeMap<UnitKey, UnitPlacement>, planned: &Planned) -> bool {
-    match planned.fleet.spec.scheduling.placement_approval {
-        PlacementApproval::Propose => false,
-        PlacementApproval::Automatic => true,
-        PlacementApproval::WithinBounds => deltas(before, &planned.plan.units).iter().all(|delta| {
-            let unit = planned.fleet.units.get(&delta.unit);
-            let names = || delta.clusters.iter().map(|change| &change.cluster);
-            unit.is_some_and(|unit| {
-                names().all(|name| is_bounded(&unit.subscription, planned.fleet.clusters.get(name)))
-            })
-        }),
-    }
-}
-
-/// Whether Git says how many replicas of a unit a cluster may have at most; no placement has more.
-fn is_bounded(subscription: &Subscription, cluster: Option<&Cluster>) -> bool {
-    let Some(cluster) = cluster else { return false };
-    subscription.subscribers.iter().any(|subscriber| {
-        let affinity = subscriber.cluster_affinity.as_ref();
-        subscriber.replicas.max.is_some() && affinity.is_some_and(|affinity| affinity.matches(&cluster.labels))
-    })
-}
-
 fn record(source: &Revision) -> ReleaseRecord {
     ReleaseRecord {
         cause: Cause::SourceCommit,
@@ -369,16 +343,23 @@ fn record(source: &Revision) -> ReleaseRecord {
 }
 
 /// When the engine is to hear [`Event::TimeCame`]: a Suspension ends then, what clusters have room for may be looked at
-/// again, or a cluster was waited for long enough. In seconds since 1970.
+/// again, a cluster was waited for long enough, or is silent for as long. In seconds since 1970.
 pub fn next_time(state: &State) -> Option<i64> {
     let ends = state
         .fleet
         .as_ref()
         .and_then(|fleet| fleet.suspensions().next_end(state.now));
-    [ends, state.next_room(), state.next_prediction(), state.next_move_end()]
-        .into_iter()
-        .flatten()
-        .min()
+    let again_at = state.again_at.filter(|at| *at > state.now);
+    [
+        ends,
+        again_at,
+        state.next_room(),
+        state.next_prediction(),
+        state.next_move_end(),
+    ]
+    .into_iter()
+    .flatten()
+    .min()
 }
 
 /// The next commit of `released`, when the strategy advances somebody or there is none yet.

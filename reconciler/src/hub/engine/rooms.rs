@@ -7,15 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use render::capacity::Capacity;
-use render::limits::PREDICTION_KEPT_SECONDS;
+use render::limits::{MOVES_PAUSE_SECONDS, PREDICTION_KEPT_SECONDS};
 use render::model::Cluster;
-use render::schedule::{self, Presence, Reports};
+use render::schedule::{self, Reports};
 use render::time::rfc3339;
 use render::{ClusterName, Revision};
 
 use super::clusters::ClusterState;
 use super::state::State;
-use crate::limits::MOVES_PAUSE_SECONDS;
 use crate::wire::Report;
 
 /// What a cluster said of its room.
@@ -93,15 +92,6 @@ impl State {
         }
     }
 
-    /// Since when clusters are silent, or are heard of.
-    fn presence(&self) -> BTreeMap<ClusterName, Presence> {
-        let silent = self.clusters.iter().filter_map(|(name, known)| {
-            let since = known.away_since.filter(|_| known.epoch.is_none())?;
-            Some((name.clone(), Presence::SilentSince(since)))
-        });
-        silent.collect()
-    }
-
     /// Whether a revision was decided on before, so that a decision on it now has another cause.
     pub(super) fn was_decided(&self, revision: &Revision) -> bool {
         let published = self
@@ -109,6 +99,13 @@ impl State {
             .as_ref()
             .and_then(|rendered| rendered.published.record.as_ref());
         self.decided.as_ref() == Some(revision) || published.is_some_and(|record| record.source == *revision)
+    }
+
+    /// Whether nothing that a revision says waits for a merge.
+    pub(super) fn is_merged(&self, revision: &Revision) -> bool {
+        let rendered = self.rendered.as_ref();
+        let published = rendered.and_then(|rendered| rendered.published.record.as_ref());
+        self.merged.as_ref() == Some(revision) || published.is_some_and(|record| record.source == *revision)
     }
 
     /// Whether a registered cluster has not said yet what room it has.
@@ -121,12 +118,7 @@ impl State {
 
     /// Whether what was reported since the last plan may place what it left.
     pub(super) fn room_due(&self) -> bool {
-        self.rooms_moved && !self.by_room.is_empty() && self.next_move().is_none_or(|at| self.now >= at)
-    }
-
-    /// When the next decision that no commit causes may be made; `None` where at once.
-    pub(super) fn next_move(&self) -> Option<i64> {
-        self.moved_at.map(|at| at + MOVES_PAUSE_SECONDS)
+        self.rooms_moved && self.next_moves().any(|at| at.is_none_or(|at| self.now >= at))
     }
 
     /// When what predictors said is too old: whatever still waits for room is asked about again.
@@ -145,7 +137,16 @@ impl State {
 
     /// When room is to be looked at, where it waits for its time.
     pub(super) fn next_room(&self) -> Option<i64> {
-        let waits = self.rooms_moved && !self.by_room.is_empty();
-        self.next_move().filter(|at| waits && *at > self.now)
+        let waits = self.rooms_moved && !self.room_due();
+        self.next_moves().flatten().filter(|_| waits).min()
+    }
+
+    /// When each unit that waits for room may be moved next; `None` where at once.
+    fn next_moves(&self) -> impl Iterator<Item = Option<i64>> {
+        let previous = self.previous();
+        let moved_at = move |unit| previous.units.get(unit).and_then(|placed| placed.moved_at);
+        self.by_room
+            .iter()
+            .map(move |unit| Some(moved_at(unit)?.saturating_add(MOVES_PAUSE_SECONDS)))
     }
 }

@@ -7,6 +7,7 @@ use render::guard::Holdings;
 use render::model::DeletionPolicy;
 use render::published::Departure;
 use render::release::{Unfinished, Waiting};
+use render::schedule;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 
 use super::clusters::ClusterState;
@@ -89,8 +90,12 @@ pub struct State {
     pub(super) asked_at: Option<i64>,
     /// The newest revision that was decided on, whether that changed anything or not.
     pub(super) decided: Option<Revision>,
-    /// When the newest decision was made that no commit caused, in seconds since 1970.
-    pub(super) moved_at: Option<i64>,
+    /// The newest revision of which nothing waits for a merge.
+    pub(super) merged: Option<Revision>,
+    /// After how many seconds of silence the fleet lets somebody lose something.
+    pub(super) patience: Option<i64>,
+    /// When time alone may decide something, in seconds since 1970.
+    pub(super) again_at: Option<i64>,
     /// What charts are predicted to bring may be other than when it was planned last.
     pub(super) predictions_moved: bool,
     /// A cluster holds the newest sequence with another list, so that another sequence is due.
@@ -336,9 +341,8 @@ impl State {
             self.clusters.remove(&cluster);
             effects.push(Effect::Disconnect(cluster));
         }
-        for cluster in fleet.clusters.keys() {
-            self.clusters.entry(cluster.clone()).or_default();
-        }
+        self.patience = schedule::least_patience(&fleet);
+        self.await_clusters(&fleet);
         if names_other_lineage {
             // Envelopes carry the hub's word for the lineage that is named.
             effects.extend(fleet.clusters.keys().cloned().map(Effect::Dispatch));

@@ -4,6 +4,7 @@ mod leaving;
 mod previews;
 mod refs;
 mod rooms;
+mod silence;
 mod suspension;
 mod world;
 

@@ -31,6 +31,7 @@ impl Hub {
             let_go,
             capabilities,
             reports,
+            unasked,
         } = effect
         else {
             return;
@@ -57,6 +58,7 @@ impl Hub {
                         previews,
                         reports,
                         now,
+                        unasked,
                     };
                     planner.plan(&revision, known)
                 })

@@ -376,10 +376,6 @@ pub(super) fn of_fleet(mut fields: Fields<'_>) -> SchedulingSpec {
         let message = "has no effect in this version: no unit takes the room of another";
         fields.warning("preemption", "NoEffect", message);
     }
-    if failover.is_some() {
-        let message = "has no effect in this version: a silent cluster keeps what it has";
-        fields.warning("failover", "NoEffect", message);
-    }
     fields.finish();
     SchedulingSpec {
         placement_approval,

@@ -8,7 +8,9 @@ use super::super::pattern::{Pattern, Selection};
 use super::cluster::EFFECTS;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, apply, scheduling, selector};
-use crate::model::{ApplyPolicy, DriftMode, Feed, Placing, Scheduling, Subscriber, Subscription, Toleration};
+use crate::model::{
+    ApplyPolicy, DriftMode, Feed, Placing, Scheduling, Subscriber, Subscription, TaintEffect, Toleration,
+};
 use crate::name::UnitKey;
 
 pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>) -> Reading {
@@ -177,8 +179,8 @@ fn toleration(mut fields: Fields<'_>) -> Toleration {
         .filter(|effect| effect.as_str() != Some(""))
         .and_then(|_| fields.choice("effect", EFFECTS));
     let toleration_seconds = fields.integer("tolerationSeconds", i64::MIN..=i64::MAX);
-    if toleration_seconds.is_some() {
-        let message = "has no effect: a cluster that is tolerated for a time is tolerated for good in this version";
+    if toleration_seconds.is_some() && effect.is_some_and(|effect| effect != TaintEffect::NoExecute) {
+        let message = "has no effect with another effect than NoExecute: nothing leaves for it";
         fields.warning("tolerationSeconds", "NoEffect", message);
     }
     fields.finish();

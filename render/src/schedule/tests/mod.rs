@@ -3,6 +3,7 @@
 
 mod predictors;
 mod room;
+mod silence;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -107,6 +107,10 @@ pub(super) struct World {
     pub(super) by_room: BTreeSet<UnitKey>,
     /// Whether every plan asks a predictor.
     pub(super) asks: bool,
+    /// When time alone decides something, as every plan says.
+    pub(super) again_at: Option<i64>,
+    /// Whether no commit asked for the newest plan.
+    pub(super) unasked: bool,
     /// What the newest plan was told of rooms.
     pub(super) reports: render::schedule::Reports,
     pub(super) commits: u32,
@@ -134,6 +138,8 @@ impl World {
             now: 0,
             by_room: BTreeSet::new(),
             asks: false,
+            again_at: None,
+            unasked: false,
             reports: render::schedule::Reports::default(),
             commits: 0,
             orphaned: BTreeMap::new(),
@@ -210,15 +216,18 @@ impl World {
                 revision,
                 base,
                 reports,
+                unasked,
                 ..
             } => {
                 self.plans += 1;
                 self.reports = reports;
+                self.unasked = unasked;
                 let (fleet, units) = self.source[&revision].clone();
                 let plan = Plan {
                     units,
                     by_room: self.by_room.clone(),
                     questions: self.questions(),
+                    again_at: self.again_at,
                     ..Plan::default()
                 };
                 Some(Event::Planned(Box::new(Planned {

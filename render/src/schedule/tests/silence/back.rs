@@ -1,0 +1,162 @@
+//! Clusters that come back, once or again and again.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn a_hub_that_starts_waits_anew() {
+    let mut world = World::new(&["a", "b", "c"], everywhere(DYNAMIC), 9);
+    // It is silent since the hub began, for whoever began just now.
+    world.silent("c", 500_000);
+    world.at(500_000 + AFTER - 1);
+    assert_eq!(world.decisions, 1);
+    world.at(500_000 + AFTER);
+    assert_eq!(world.decisions, 2);
+    // What was lost before stays lost, whatever the next hub counts from.
+    world.silent("c", 600_000);
+    for now in [600_000, 600_000 + AFTER, 700_000] {
+        let planned = world.at(now);
+        assert_eq!((world.decisions, planned.findings), (2, vec![]));
+    }
+    assert_eq!(world.lost(), ["c"]);
+}
+
+#[test]
+fn a_silent_cluster_gets_no_new_replicas_and_its_return_moves_none() {
+    for scheduling in [DYNAMIC, STATIC] {
+        let mut world = World::new(&["a", "b", "c"], everywhere(scheduling), 6);
+        // Two at once are more than the budget allows, so that both keep what they have.
+        world.silent("b", 100_000);
+        world.silent("c", 100_000);
+        world.now = 101_000;
+        world.scale(12);
+        assert_eq!(world.shares(), [("a", 8), ("b", 2), ("c", 2)], "{scheduling:?}");
+        if scheduling == STATIC {
+            let said = world.explained("b");
+            assert!(
+                said.contains("no more: it is silent since 1970-01-02T03:46:40Z"),
+                "{said}"
+            );
+        }
+        for name in ["b", "c"] {
+            world.heard(name, 102_000);
+        }
+        for now in [102_000, 102_000 + RETURN, 900_000] {
+            world.at(now);
+        }
+        assert_eq!((world.decisions, world.shares()[0].1), (2, 8), "{scheduling:?}");
+        world.scale(15);
+        let expected = if scheduling == STATIC { [5, 5, 5] } else { [9, 3, 3] };
+        let shares: Vec<u64> = world.shares().into_iter().map(|(_, share)| share).collect();
+        assert_eq!(shares, expected, "and counts again once something is asked for");
+    }
+}
+
+#[test]
+fn a_cluster_that_came_back_is_given_new_replicas_once_it_is_stable() {
+    for scheduling in [DYNAMIC, STATIC] {
+        let mut world = World::new(&["a", "b", "c"], everywhere(scheduling), 9);
+        world.silent("c", 100_000);
+        world.at(100_300);
+        world.heard("c", 101_000);
+        world.now = 101_000 + RETURN - 1;
+        world.scale(12);
+        assert_eq!(
+            world.lost(),
+            ["c"],
+            "{scheduling:?}: it is heard of for too short a time"
+        );
+        assert!(!world.unit().clusters.contains_key(&cluster_name("c")));
+        let decisions = world.decisions;
+        let planned = world.at(101_000 + RETURN);
+        assert_eq!(
+            (world.decisions, planned.findings),
+            (decisions, vec![]),
+            "nothing is written for that alone"
+        );
+        world.at(900_000);
+        assert_eq!((world.decisions, world.lost()), (decisions, vec!["c"]));
+        world.scale(15);
+        assert!(
+            world.shares().iter().any(|(name, share)| *name == "c" && *share > 0),
+            "{:?}",
+            world.shares()
+        );
+        assert_eq!(world.lost(), [""; 0], "the record of the outage is gone");
+    }
+}
+
+#[test]
+fn a_cluster_that_comes_and_goes_moves_nothing_back_and_forth() {
+    let mut world = World::new(&["a", "b", "c"], everywhere(STATIC), 9);
+    let mut now = 100_000;
+    for _ in 0..20 {
+        world.silent("c", now);
+        world.at(now + AFTER + 1);
+        world.heard("c", now + AFTER + 10);
+        world.at(now + AFTER + 20);
+        now += 2 * AFTER;
+    }
+    assert_eq!(world.decisions, 2, "it lost its share once");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    // However clusters come and go: every move is one of the budget's, each loss of a cluster counts once, and no replica
+    // is ever without a place.
+    #[test]
+    fn clusters_that_come_and_go_move_no_more_than_the_budget(
+        events in prop::collection::vec((0..5_usize, any::<bool>(), 1..900_i64), 1..40),
+        budget in 1..3_u64,
+        is_static in any::<bool>(),
+    ) {
+        let names = ["a", "b", "c", "d", "e"];
+        let scheduling = if is_static { STATIC } else { DYNAMIC };
+        let mut world = World::new(&names, everywhere(scheduling), 10);
+        world.fleet.spec.scheduling.failover = Some(policy(budget));
+        let mut lost_at: Vec<(i64, ClusterName)> = Vec::new();
+        for (index, is_silent, later) in events {
+            world.now += later;
+            let (name, now) = (names[index], world.now);
+            let is_now = matches!(world.reports.presence[&cluster_name(name)], Presence::SilentSince(_));
+            match (is_now, is_silent) {
+                (false, true) => world.silent(name, now),
+                (true, false) => world.heard(name, now),
+                (true, true) | (false, false) => {}
+            }
+            let (before, decisions) = (world.unit().lost.clone(), world.decisions);
+            world.at(now);
+            let new = world.unit().lost.iter().filter(|(_, lost)| !lost.keeps);
+            let new = new.filter(|(name, lost)| before.get(*name) != Some(*lost));
+            let new: Vec<_> = new.map(|(name, lost)| (lost.at, name.clone())).collect();
+            prop_assert_eq!(world.decisions > decisions, !new.is_empty(), "only a loss moves anything");
+            lost_at.extend(new);
+            let within = lost_at.iter().filter(|(at, _)| now - at < PER);
+            let distinct: std::collections::BTreeSet<_> = within.map(|(_, name)| name).collect();
+            prop_assert!(distinct.len() as u64 <= budget, "{lost_at:?}");
+            let sum: u64 = world.shares().iter().map(|(_, share)| share).sum();
+            prop_assert_eq!(sum, 10);
+        }
+    }
+}
+
+#[test]
+fn a_silent_cluster_takes_part_in_a_first_placement_by_weight_only_later() {
+    let mut world = World::new(&["a", "b", "c"], everywhere(STATIC), 6);
+    world.published = Arc::default();
+    world.silent("c", 0);
+    world.commit();
+    let of_c = world
+        .shares()
+        .iter()
+        .find(|(name, _)| *name == "c")
+        .map_or(0, |(_, share)| *share);
+    assert_eq!(of_c, 0);
+    world.heard("c", 200_000);
+    world.at(900_000);
+    assert_eq!(world.decisions, 2, "and its return moves nothing");
+    world.scale(9);
+    assert_eq!(world.shares(), [("a", 3), ("b", 3), ("c", 3)]);
+}
