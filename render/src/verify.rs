@@ -64,7 +64,10 @@ impl Verification {
     /// there, but none as a plan would make it, so that all of it is made anew.
     pub fn unsettled(&self) -> Published {
         let unit = |(key, unit): (&UnitKey, &UnitPlacement)| {
-            let mut anew = UnitPlacement::default();
+            let mut anew = UnitPlacement {
+                lost: unit.lost.clone(),
+                ..UnitPlacement::default()
+            };
             for (cluster, placement) in &unit.clusters {
                 let Some(variant) = unit.variants.get(&placement.variant) else {
                     continue;
@@ -114,8 +117,8 @@ impl Verification {
                 }
             }
             for (cluster, placement) in said.clusters.iter().filter(|(_, said)| said.revision == *revision) {
-                // While replicas move, a cluster may have what it had and what it gets.
-                let is_between = by_room || !said.awaited.is_empty();
+                // While replicas move, a cluster may have what it had and what it gets; nor is it known who was silent.
+                let is_between = by_room || !said.awaited.is_empty() || !said.lost.is_empty();
                 match placement_again(placement, again.clusters.get(cluster), is_between) {
                     Again::Known(same) => {
                         expected(&mut self.expected, key).clusters.insert(cluster.clone(), same);
@@ -301,7 +304,8 @@ fn placement_again(said: &Placement, again: Option<&Placement>, may_differ: bool
         Some(again) if again.variant.plain() == said.variant.plain() => {
             let is_divided = !again.replicas.is_empty() || !said.replicas.is_empty();
             // Replicas are shared with the clusters of that time, not of now.
-            if is_divided && again.inputs != said.inputs {
+            let is_as_said = may_differ && again.replicas == said.replicas;
+            if is_divided && again.inputs != said.inputs && !is_as_said {
                 return Again::Unknown;
             }
             if may_differ {

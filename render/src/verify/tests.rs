@@ -5,11 +5,13 @@ use serde_json::json;
 use super::*;
 use crate::capacity::{Capacity, NodeGroup, Nodes, Resources};
 use crate::fixture;
-use crate::model::{Cluster, Dividing, Scheduling, Strategy, SuspendedClusters, Suspension, Taint, TaintEffect};
+use crate::model::{
+    Cluster, Dividing, Failover, Scheduling, Strategy, SuspendedClusters, Suspension, Taint, TaintEffect,
+};
 use crate::plan::{Memo, Reports, Snapshot, plan};
 use crate::published::{Cause, RENDER_VERSION, ReleaseRecord};
 use crate::release::{Observed, advance, release};
-use crate::schedule::Report;
+use crate::schedule::{Presence, Report};
 
 fn revision(digit: char) -> Revision {
     Revision::parse(digit.to_string().repeat(40)).expect("forty hex digits")
@@ -342,4 +344,32 @@ fn replicas_that_were_divided_by_room_stand_without_what_was_reported_then() {
         "what revisions decide is still compared"
     );
     History::of(vec![fleet("1", by_room, clusters(&["a", "b"])), other]).check_same();
+}
+
+#[test]
+fn what_others_took_over_is_made_again_without_knowing_who_was_silent() {
+    let mut declared = fleet("1", DIVIDING, clusters(&["a", "b", "c"]));
+    declared.spec.scheduling.failover = Some(Failover {
+        after_seconds: 300,
+        clusters_max: 1,
+        per_seconds: 3_600,
+        return_seconds: 600,
+    });
+    let mut history = History::of(vec![declared]);
+    let heard = |name: &str| (fixture::cluster_name(name), Presence::HeardSince(-900));
+    let silent = (fixture::cluster_name("c"), Presence::SilentSince(-300));
+    let reports = Reports {
+        presence: BTreeMap::from([heard("a"), heard("b"), silent]),
+        ..Reports::default()
+    };
+    let (revision, fleet) = &history.fleets[0];
+    history.released.units = planned_by(revision, fleet, &history.released, reports).units;
+    let placement = &history.files()[PLACEMENT];
+    assert!(
+        placement.contains("lost:") && placement.contains("of c, which is silent since"),
+        "{placement}"
+    );
+    history.check_same();
+    let what = "is not what 1111111111111111111111111111111111111111 decides for a";
+    history.check_found(PLACEMENT, ": 3\n", ": 4\n", &[(PLACEMENT, what)]);
 }
