@@ -14,6 +14,7 @@ mod dependants;
 mod drain;
 mod drift;
 mod envelopes;
+mod failover;
 mod first_push;
 mod leaving;
 mod objects;

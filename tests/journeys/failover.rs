@@ -1,0 +1,105 @@
+//! A cluster that is lost: others take over what it had, and it removes that when it comes back.
+
+use flotilla_tests::{eventually, pool};
+use serde_json::Value;
+
+use super::still::{Picture, assert_unchanged};
+use super::support::*;
+
+const POLICY: &str = "\
+apiVersion: fleet.flotilla.dev/v1alpha1
+kind: Fleet
+metadata: {name: fleet}
+spec:
+  approval: none
+  scheduling:
+    failover: {after: 4s, returnAfter: 1s, budget: {clusters: 1, per: 1h}}
+";
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: harbour, name: crew}
+spec:
+  replicas: 9
+  selector: {matchLabels: {app: crew}}
+  template:
+    metadata: {labels: {app: crew}}
+    spec:
+      containers:
+        - {name: sailor, image: sailor.example/sailor:1}
+";
+
+const SUBSCRIPTION: &str = "\
+apiVersion: fleet.flotilla.dev/v1alpha1
+kind: Subscription
+metadata: {namespace: sea, name: harbour}
+spec:
+  schedulingStrategy: Dividing
+  dividingScheduling: {type: Static}
+  subscribers: [{clusterAffinity: {}}]
+  feeds: [{path: 'feeds/harbour/**'}]
+";
+
+#[test]
+fn the_others_take_over_what_a_lost_cluster_had_and_it_gives_it_up_when_it_is_back() {
+    let mut fleet = Fleet::start();
+    fleet.push(
+        "Open the harbour",
+        &[
+            ("fleet.yaml", POLICY),
+            ("subscriptions/sea/harbour.yaml", SUBSCRIPTION),
+            ("feeds/harbour/namespace.yaml", &namespace("harbour")),
+            ("feeds/harbour/crew.yaml", DEPLOYMENT),
+        ],
+    );
+    until(&fleet, "each has three", |ready| ready == [Some(3), Some(3), Some(3)]);
+
+    let lost = pool::NAMES[2];
+    fleet.kill_agent(lost);
+    until(&fleet, "the others have all nine", |ready| {
+        ready[..2].iter().flatten().sum::<u64>() == 9
+    });
+    assert_eq!(of_crew(&fleet, lost), Some(3), "a dead cluster is told nothing");
+    let read = |path: &str| {
+        let file = fleet.repository.read("flotilla/rendered", path);
+        file.expect("it is there")
+    };
+    let placement = read("placements/sea/harbour.yaml");
+    let said = format!("of {lost}, which is silent since");
+    assert!(
+        placement.contains("takes over") && placement.contains(&said),
+        "{placement}"
+    );
+    assert!(
+        placement.contains("lost:") && placement.contains("movedAt:"),
+        "{placement}"
+    );
+    let record = read("release.yaml");
+    assert!(record.contains("cause: failover"), "{record}");
+
+    // What is not delivered to it any more, it removes.
+    fleet.start_agent(lost);
+    until(&fleet, "what was lost is gone there", |ready| ready[2].is_none());
+    let picture = Picture::of(&fleet);
+    assert_unchanged(&fleet, &picture, "its return moves nothing back");
+    assert_verified(&fleet.repository);
+}
+
+/// How many replicas of the crew are ready, cluster by cluster; `None` where there is no crew.
+fn until(fleet: &Fleet, what: &str, is_so: impl Fn([Option<u64>; 3]) -> bool) {
+    eventually(LIMIT * 3, what, || {
+        let found = pool::NAMES.map(|name| of_crew(fleet, name));
+        if is_so(found) {
+            Ok(())
+        } else {
+            Err(format!("{found:?}"))
+        }
+    });
+}
+
+fn of_crew(fleet: &Fleet, cluster: &str) -> Option<u64> {
+    let crew: Value = fleet.cluster(cluster).get("harbour", "deployment/crew").ok()?;
+    let ready = crew.pointer("/status/readyReplicas").and_then(Value::as_u64);
+    Some(ready.unwrap_or_default())
+}
