@@ -11,6 +11,6 @@ mod manifests;
 mod names;
 mod papers;
 pub(crate) mod sources;
-mod test_names;
+pub(crate) mod test_names;
 mod walk;
 mod workspace;

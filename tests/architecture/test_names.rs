@@ -3,7 +3,7 @@
 use super::sources;
 
 /// The names of all test functions of the workspace.
-pub(super) fn all() -> Vec<String> {
+pub(crate) fn all() -> Vec<String> {
     let texts = sources::files_named(".rs").into_iter().map(|path| sources::read(&path));
     texts.flat_map(|text| test_functions(&text)).collect()
 }

@@ -10,13 +10,57 @@ pub(super) struct Deviation {
 
 const NO_STATUS: &str =
     "replicas are a function of the commit: nothing is compared with a status, so none can be stale";
-const TAINTS_IN_GIT: &str = "a cluster's taints are what its file says; no controller edits them";
 const ONE_KEY: &str = "an object answers under every version of its group, and two groups may have one kind";
 const NO_SCORE: &str =
     "every match gets the unit, here as upstream; a soft taint is told as a reason and not as a number";
 
+const OWN_TIES: &str = "of equal fractions the first name would always get more: a hash of unit and cluster decides, another for each unit";
+const NEWCOMERS: &str = "a cluster that matches has what is not divided from its first day on, whether replicas are added at that time or not";
+const EVERY_CLUSTER: &str =
+    "one pure plan looks at every cluster: a sample that turns would choose otherwise each time";
+const ONE_SCORE: &str =
+    "no score of upstream's own profile is normalized that way round, and there are no plugins here";
+
 /// Sorted by id.
 pub(super) const ALL: &[Deviation] = &[
+    Deviation {
+        id: "capacity-node-derived-03",
+        ours: r#"{"max_replicas": 0}"#,
+        because: "a node that is too full takes nothing, and says nothing about the other nodes of its cluster",
+    },
+    Deviation {
+        id: "dynamic-assign-01",
+        ours: r#"{"bindingClusters": ["c1", "c2", "c3"], "replicas": {"apps/v1/Deployment/default/f1": [2, 5, 1],
+                 "apps/v1/Deployment/default/f3": [1, 1, 1], "v1/Service/default/f2": []}}"#,
+        because: OWN_TIES,
+    },
+    Deviation {
+        id: "dynamic-assign-02",
+        ours: r#"{"bindingClusters": ["c1", "c2", "c3"], "replicas": {"apps/v1/Deployment/default/f1": [2, 5, 1],
+                 "apps/v1/Deployment/default/f3": [2, 3, 4], "v1/Service/default/f2": []}}"#,
+        because: OWN_TIES,
+    },
+    Deviation {
+        id: "dynamic-assign-06",
+        ours: r#"{"bindingClusters": ["c1", "c2", "c3", "c4"], "replicas": {
+                 "apps/v1/Deployment/default/f1": [2, 5, 0, 1], "apps/v1/Deployment/default/f3": [0, 0, 1, 0],
+                 "v1/Service/default/f2": []}}"#,
+        because: OWN_TIES,
+    },
+    Deviation {
+        id: "dynamic-assign-07",
+        ours: r#"{"bindingClusters": ["c1", "c2", "c3", "c4"], "replicas": {
+                 "apps/v1/Deployment/default/f1": [1, 3, 0, 0], "apps/v1/Deployment/default/f3": [1, 1, 1, 0],
+                 "v1/Service/default/f2": []}}"#,
+        because: NEWCOMERS,
+    },
+    Deviation {
+        id: "dynamic-assign-08",
+        ours: r#"{"bindingClusters": ["c1", "c2", "c3", "c4"], "replicas": {
+                 "apps/v1/Deployment/default/f1": [1, 3, 0, 0], "apps/v1/Deployment/default/f3": [1, 1, 1, 0],
+                 "v1/Service/default/f2": [], "v1/Service/default/f4": []}}"#,
+        because: NEWCOMERS,
+    },
     Deviation {
         id: "feed-changed-01",
         ours: r#"{"replicas": {"apps/v1/Deployment/default/deploy": 3, "apps/v1/StatefulSet/default/sts": 2}}"#,
@@ -53,6 +97,36 @@ pub(super) const ALL: &[Deviation] = &[
         because: "a patch whose path is missing is a mistake to tell, and not one to drop in silence with its good half",
     },
     Deviation {
+        id: "queue-02",
+        ours: r#"{"pop": ["hps", "lps"]}"#,
+        because: "what found no room waits nowhere: each plan serves the higher priority first",
+    },
+    Deviation {
+        id: "queue-03",
+        ours: "null",
+        because: "a plan that changes nothing is no attempt: nothing is counted or tried again, and the next one looks anew",
+    },
+    Deviation {
+        id: "sampling-derived-05",
+        ours: r#"{"clusters_to_find": 5000}"#,
+        because: EVERY_CLUSTER,
+    },
+    Deviation {
+        id: "sampling-derived-06",
+        ours: r#"{"clusters_to_find": 6000}"#,
+        because: EVERY_CLUSTER,
+    },
+    Deviation {
+        id: "score-normalize-05",
+        ours: "null",
+        because: ONE_SCORE,
+    },
+    Deviation {
+        id: "score-normalize-06",
+        ours: "null",
+        because: ONE_SCORE,
+    },
+    Deviation {
         id: "spec-hash-01",
         ours: r#"{"hash": "sha256"}"#,
         because: "32 bits of FNV over a debug print collide; a placement has a SHA-256 of all that was looked at",
@@ -66,36 +140,6 @@ pub(super) const ALL: &[Deviation] = &[
         id: "static-divide-derived-08",
         ours: r#"{"error": "NoWeight"}"#,
         because: "weights of 0 cannot divide; upstream then runs the whole number on every cluster",
-    },
-    Deviation {
-        id: "static-weight-order-01",
-        ours: "null",
-        because: "weights are not ordered: fractions decide who gets what is left",
-    },
-    Deviation {
-        id: "taint-add-01",
-        ours: "null",
-        because: TAINTS_IN_GIT,
-    },
-    Deviation {
-        id: "taint-add-02",
-        ours: "null",
-        because: TAINTS_IN_GIT,
-    },
-    Deviation {
-        id: "taint-add-03",
-        ours: "null",
-        because: TAINTS_IN_GIT,
-    },
-    Deviation {
-        id: "taint-remove-03",
-        ours: "null",
-        because: TAINTS_IN_GIT,
-    },
-    Deviation {
-        id: "taint-remove-04",
-        ours: "null",
-        because: TAINTS_IN_GIT,
     },
     Deviation {
         id: "taint-score-01",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use render::model::{Cluster, Scheduling, Subscriber};
+use render::model::{Cluster, Scheduling, SchedulingPolicy, Subscriber};
 use render::plan::Reports;
 use render::schedule::{Assignment, schedule};
 use render::{ClusterName, Finding, Fleet};
@@ -105,7 +105,7 @@ fn subscribers(given: &Value) -> Vec<Subscriber> {
     list(given).iter().map(one).collect()
 }
 
-pub(super) fn assign(input: &Value) -> Value {
+pub(super) fn assign(input: &Value, policy: SchedulingPolicy) -> Value {
     let bound = list(&input["binding_clusters"]).iter().map(text);
     let clusters = bound
         .map(|name| cluster(&name, labels(&input["clusters"][&name])))
@@ -119,15 +119,42 @@ pub(super) fn assign(input: &Value) -> Value {
         .iter()
         .map(|feed| workload(&key(feed), &feed["desiredReplicas"]))
         .collect();
-    let unit = subscription(STATIC, subscribers(&input["subscribers"]));
+    let mut unit = subscription(STATIC, subscribers(&input["subscribers"]));
+    unit.placing.policy = policy;
     let outcome = run(&fleet(clusters, unit, objects));
     let shares = |feed: &Value| (key(feed), json!(replicas(&outcome, &text(&feed["name"]))));
     json!({ "replicas": feeds.iter().map(shares).collect::<serde_json::Map<_, _>>() })
 }
 
+pub(super) fn divide(input: &Value, policy: SchedulingPolicy) -> Value {
+    let outcome = divided(list(&input["weights"]), &input["desired"], policy);
+    if let Some(finding) = outcome.1.first() {
+        return json!({ "error": finding.reason });
+    }
+    match replicas(&outcome, "app").as_slice() {
+        // Nothing is divided: each cluster that has the object runs the whole.
+        [] => json!({ "replicas": null, "binding_clusters_kept": !outcome.0.is_empty() }),
+        replicas => json!({ "replicas": replicas }),
+    }
+}
+
+/// The order in which clusters get what is left over: with weights that are nearly equal, so that nothing but what is
+/// left over is divided.
+pub(super) fn weight_order(input: &Value, policy: SchedulingPolicy) -> Value {
+    let weight = |weight: &Value| json!(1_000_000 + weight.as_u64().unwrap_or_default());
+    let weights: Vec<Value> = list(&input["weights"]).iter().map(weight).collect();
+    let mut order: Vec<usize> = Vec::new();
+    for desired in 1..weights.len() {
+        let shares = replicas(&divided(&weights, &json!(desired), policy), "app");
+        let mut got = (0..weights.len()).filter(|index| shares[*index] > 0);
+        order.extend(got.find(|index| !order.contains(index)));
+    }
+    order.extend((0..weights.len()).find(|index| !order.contains(index)));
+    json!({ "indices_by_descending_weight": order })
+}
+
 /// Divides over one cluster for each weight.
-pub(super) fn divide(input: &Value) -> Value {
-    let weights = list(&input["weights"]);
+fn divided(weights: &[Value], desired: &Value, policy: SchedulingPolicy) -> Outcome {
     let by_index = |index: usize| json!({ "index": index.to_string() });
     let clusters: Vec<Cluster> = (0..weights.len())
         .map(|index| cluster(&format!("c{index:03}"), labels(&by_index(index))))
@@ -138,13 +165,10 @@ pub(super) fn divide(input: &Value) -> Value {
         replicas: Default::default(),
         sub_group: None,
     });
-    let unit = subscription(STATIC, subscribers.collect());
-    let objects = vec![workload("apps/v1/Deployment/default/app", &input["desired"])];
-    let outcome = run(&fleet(clusters, unit, objects));
-    match outcome.1.first() {
-        Some(finding) => json!({ "error": finding.reason }),
-        None => json!({ "replicas": replicas(&outcome, "app") }),
-    }
+    let mut unit = subscription(STATIC, subscribers.collect());
+    unit.placing.policy = policy;
+    let objects = vec![workload("apps/v1/Deployment/default/app", desired)];
+    run(&fleet(clusters, unit, objects))
 }
 
 /// Clusters with these taints, and a unit with these tolerations.

@@ -1,6 +1,6 @@
 //! Where a predictor may be.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Why an address is none that the hub asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -44,6 +44,8 @@ pub enum ChoiceRule {
     SubGroup,
     /// `failover` of the Fleet: it was lost, or is silent.
     Failover,
+    /// `schedulingPolicy: clusternet`, while no replicas are added.
+    Newcomer,
 }
 
 impl<'a> Chosen<'a> {

@@ -63,9 +63,37 @@ pub(super) fn in_proportion(amount: u64, parts: &[u64]) -> Vec<u64> {
     shares
 }
 
+/// What speaks for a cluster with so many soft taints that are not tolerated, where the most of them has so many: from 100
+/// down to 0, in the default profile's threefold weight.
+pub(super) fn taint_score(taints: u64, most: u64) -> u64 {
+    let less = (100 * taints).checked_div(most).unwrap_or_default();
+    3 * 100_u64.saturating_sub(less)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_overflows_there_is_shared_out_here() {
+        assert_eq!(by_room(5_000, &[0, 0], &[500_000, 1_500_000]), [1_250, 3_750]);
+    }
+
+    #[test]
+    fn scores_of_soft_taints_are_upstreams() {
+        let scores = |taints: &[u64]| -> Vec<u64> {
+            let most = taints.iter().copied().max().unwrap_or_default();
+            taints.iter().map(|count| taint_score(*count, most)).collect()
+        };
+        assert_eq!(scores(&[1, 2, 3, 4]), [225, 150, 75, 0]);
+        assert_eq!(scores(&[0, 1, 1]), [300, 0, 0]);
+        assert_eq!(scores(&[0, 0]), [300, 300], "with no taint anywhere nobody is worse");
+        assert_eq!(
+            scores(&[1, 3]),
+            [201, 0],
+            "a third is rounded down before it is taken away"
+        );
+    }
 
     #[test]
     fn static_shares_are_upstreams() {

@@ -13,7 +13,7 @@ use crate::schedule::candidates::search;
 use crate::schedule::ledger::{Asking, Ledger, Workloads};
 use crate::schedule::predictions::{Promised, prediction};
 use crate::schedule::score::{self, Score};
-use crate::schedule::unit::{Context, score_of};
+use crate::schedule::unit::{Context, scores_of};
 
 /// How good a cluster is for a unit, among those that may have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +31,7 @@ pub fn standings(
     previous: Option<&UnitPlacement>,
 ) -> BTreeMap<ClusterName, Standing> {
     let found = search(context.sight(subscription, previous, false));
-    let scores: BTreeMap<&ClusterName, Score> = found
-        .chosen
-        .iter()
-        .map(|(name, chosen)| (*name, score_of(subscription, previous, chosen.cluster)))
-        .collect();
+    let scores = scores_of(subscription, previous, &found);
     let ranked = score::ranked(&subscription.key, &scores).into_iter().enumerate();
     let standing = |(place, name): (usize, &ClusterName)| {
         let score = scores.get(name).copied().unwrap_or_default();

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::digest::Digest;
 use crate::model::Preference;
 use crate::name::{ClusterName, UnitKey};
+use crate::schedule::clusternet;
 
 /// What speaks for a cluster, part by part. The greater is the better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
@@ -39,6 +40,16 @@ pub(super) fn preferred(preferences: &[Preference], labels: &BTreeMap<String, St
         .filter(|preference| preference.preference.matches(labels));
     met.map(|preference| i64::try_from(preference.weight).unwrap_or(i64::MAX))
         .sum()
+}
+
+/// The same by Clusternet's arithmetic: what is placed stays only where nothing else tells clusters apart.
+pub(super) fn as_clusternet(scores: &mut BTreeMap<&ClusterName, Score>) {
+    let taints = |score: &Score| u64::try_from(score.taint / TAINTED).unwrap_or_default();
+    let most = scores.values().map(taints).max().unwrap_or_default();
+    for score in scores.values_mut() {
+        score.taint = i64::try_from(clusternet::taint_score(taints(score), most)).unwrap_or_default();
+        score.placed = score.placed.min(1);
+    }
 }
 
 /// The clusters from best to worst. Equal ones stand in an order of the unit's own, so that many units do not all

@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::finding::Finding;
 use crate::fleet::{Fleet, Unit};
 use crate::limits::MOVES_PAUSE_SECONDS;
-use crate::model::{Cluster, Subscription, TaintEffect, Toleration};
+use crate::model::{Cluster, SchedulingPolicy, Subscription, TaintEffect, Toleration};
 use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::predictor::Question;
 use crate::published::{Lost, UnitPlacement, Unplaced};
@@ -198,6 +198,9 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
             vec![trouble::too_few(subscription, found, is_placed)],
         );
     }
+    if subscription.placing.policy == SchedulingPolicy::Clusternet {
+        leave_newcomers_out(subscription, &desired, previous, &mut search);
+    }
     if divided::lacks_weight(subscription, &search) {
         search.lose_nobody();
     }
@@ -259,6 +262,38 @@ const PAUSED: &str = "kept as it was, since it was moved less than a minute ago"
 const WAITS: &str = "kept as it was, until clusters have said what room they have";
 const HELD: &str = "kept as it was, since the unit has an error";
 
+/// Clusternet divides by room only what is to be added: while nothing is, no further cluster gets the unit.
+fn leave_newcomers_out(
+    subscription: &Subscription,
+    desired: &BTreeMap<ObjectKey, u64>,
+    previous: Option<&UnitPlacement>,
+    search: &mut Search<'_>,
+) {
+    let Some(previous) = previous.filter(|_| subscription.scheduling.is_by_room() && !desired.is_empty()) else {
+        return;
+    };
+    let has = |object: &ObjectKey| -> u64 {
+        let placements = search.chosen.keys().filter_map(|name| previous.clusters.get(*name));
+        placements.filter_map(|placement| placement.replicas.get(object)).sum()
+    };
+    let is_added = desired.iter().any(|(object, wanted)| has(object) < *wanted);
+    let has_any = search.chosen.keys().any(|name| previous.clusters.contains_key(*name));
+    if is_added || !has_any {
+        return;
+    }
+    search.chosen.retain(|name, _| {
+        let is_there = previous.clusters.contains_key(*name);
+        if !is_there {
+            let left_out = LeftOut {
+                by: ChoiceRule::Newcomer,
+                why: "Clusternet's arithmetic takes further clusters only when replicas are added".to_owned(),
+            };
+            search.left_out.insert((*name).clone(), left_out);
+        }
+        is_there
+    });
+}
+
 /// Takes the best of the clusters that match, where the Subscription does not want all.
 fn narrow<'a>(
     subscription: &Subscription,
@@ -269,11 +304,7 @@ fn narrow<'a>(
     if !placing.is_a_choice() {
         return Ok(());
     }
-    let scores: BTreeMap<&'a ClusterName, Score> = search
-        .chosen
-        .iter()
-        .map(|(name, chosen)| (*name, score_of(subscription, previous, chosen.cluster)))
-        .collect();
+    let scores = scores_of(subscription, previous, search);
     let ranked = score::ranked(&subscription.key, &scores);
     let matching = ranked.iter().filter_map(|name| {
         let chosen = search.chosen.get(name)?;
@@ -298,8 +329,24 @@ fn narrow<'a>(
     Ok(())
 }
 
+/// What speaks for each of the clusters that match.
+pub(super) fn scores_of<'a>(
+    subscription: &Subscription,
+    previous: Option<&UnitPlacement>,
+    search: &Search<'a>,
+) -> BTreeMap<&'a ClusterName, Score> {
+    let chosen = search.chosen.iter();
+    let mut scores = chosen
+        .map(|(name, chosen)| (*name, score_of(subscription, previous, chosen.cluster)))
+        .collect();
+    if subscription.placing.policy == SchedulingPolicy::Clusternet {
+        score::as_clusternet(&mut scores);
+    }
+    scores
+}
+
 /// What speaks for a cluster.
-pub(super) fn score_of(subscription: &Subscription, previous: Option<&UnitPlacement>, cluster: &Cluster) -> Score {
+fn score_of(subscription: &Subscription, previous: Option<&UnitPlacement>, cluster: &Cluster) -> Score {
     let placed = previous.is_some_and(|unit| unit.clusters.contains_key(&cluster.name));
     let avoided = cluster.taints.iter().filter(|taint| {
         taint.effect == TaintEffect::PreferNoSchedule && !taints::tolerates(&subscription.tolerations, taint)
@@ -317,7 +364,7 @@ fn score_text(score: &Score) -> String {
         parts.push("it has the unit".to_owned());
     }
     parts.push(format!("preferred {}", score.preferred));
-    if score.taint < 0 {
+    if score.taint != 0 {
         parts.push(format!("taints {}", score.taint));
     }
     format!("among the best: {}", parts.join(", "))
