@@ -161,16 +161,21 @@ impl<'a> Fields<'a> {
 
     pub(super) fn integer(&mut self, name: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
         let value = self.value(name)?;
-        let Some(number) = value.as_i64() else {
-            self.wrong_type(name, "a whole number", value);
+        // A number that is too large for the type is whole all the same.
+        let Some(given) = value.as_f64().filter(|given| given.fract() == 0.0) else {
+            self.wrong_type(name, WHOLE, value);
             return None;
         };
-        if !range.contains(&number) {
-            let message = format!("must be from {} to {}, not {number}", range.start(), range.end());
-            self.error(name, "FieldInvalid", message, "");
-            return None;
+        let number = value.as_i64().filter(|number| range.contains(number));
+        if number.is_none() {
+            let message = format!("must be from {} to {}, not {value}", range.start(), range.end());
+            let hint = match given < 0.0 || value.as_i64().is_some_and(|number| number < *range.start()) {
+                true => format!("write {} or more", range.start()),
+                false => format!("write {} or less", range.end()),
+            };
+            self.error(name, "FieldInvalid", message, hint);
         }
-        Some(number)
+        number
     }
 
     /// One of some words.
@@ -349,6 +354,8 @@ impl<'a> Fields<'a> {
     fn wrong_type(&self, name: &str, wanted: &str, found: &Value) {
         let in_quotes = wanted == "text" && matches!(found, Value::Bool(_) | Value::Number(_));
         let hint = match wanted {
+            WHOLE if found.as_str().is_some_and(|text| text.parse::<i64>().is_ok()) => "write it without quotes",
+            WHOLE => "write a number without a fraction",
             _ if in_quotes => "put it in quotes if text is meant",
             "a list" => "begin each item with a dash",
             _ => "",
@@ -357,6 +364,8 @@ impl<'a> Fields<'a> {
         self.error(name, "FieldType", format!("must be {wanted}, not {found}"), hint);
     }
 }
+
+const WHOLE: &str = "a whole number";
 
 /// How people call a value's type.
 fn called(value: &Value) -> &'static str {

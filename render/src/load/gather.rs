@@ -25,6 +25,8 @@ pub(super) struct Declared {
     pub(super) health_rules: Vec<Arc<HealthRule>>,
     /// Objects whose override cannot be trusted, and why: whoever delivers one is held.
     pub(super) held_targets: Vec<(OverrideFeed, Finding)>,
+    /// Clusters that are declared twice, once for each declaration: whatever either of them asks for is held.
+    pub(super) unclear_clusters: Vec<(Cluster, Finding)>,
     pub(super) findings: Vec<Finding>,
 }
 
@@ -131,7 +133,14 @@ impl Declared {
                 self.held_targets.push((declared.feed.clone(), finding.clone()));
                 self.findings.push(finding);
             }
-            Declaration::Fleet(_) | Declaration::Cluster(_) | Declaration::HealthRule(_) => self.findings.push(finding),
+            Declaration::Cluster(cluster) => {
+                self.unclear_clusters.push((cluster.clone(), finding.clone()));
+                if let Declaration::Cluster(other) = second.declaration {
+                    self.unclear_clusters.push((other.clone(), finding.clone()));
+                }
+                self.findings.push(finding);
+            }
+            Declaration::Fleet(_) | Declaration::HealthRule(_) => self.findings.push(finding),
             Declaration::Suspension(_) | Declaration::PruneBudget(_) => {
                 // Both hold: nothing loosens by a mistake.
                 self.take(second.declaration);

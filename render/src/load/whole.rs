@@ -17,7 +17,7 @@ use super::resolve::{Context, resolve};
 use crate::finding::{Finding, Severity};
 use crate::fleet::{Fleet, Unit};
 use crate::limits::{DOCUMENTS_MAX, FINDINGS_PER_FILE_MAX};
-use crate::model::{Feed, HealthCheck};
+use crate::model::{Cluster, Feed, HealthCheck};
 use crate::name::{UnitKey, group_of};
 use crate::tree::{Previous, SourceTree};
 
@@ -69,6 +69,7 @@ fn units(
     for (key, declaration) in &declared.units {
         let mut unit = resolve(&context, declaration, &mut lines, findings);
         hold(&mut unit, declared);
+        hold_unclear(&mut unit, declared);
         learn(&mut unit, declared);
         findings.extend(unit.blocked.iter().cloned());
         units.insert(key.clone(), unit);
@@ -125,6 +126,26 @@ fn learn(unit: &mut Unit, declared: &Declared) {
             .apply
             .health_checks
             .append(&mut learned);
+    }
+}
+
+/// Holds a unit that a cluster which is declared twice has a part in: nobody knows whose labels are right, and which
+/// cluster has no file by that slip.
+fn hold_unclear(unit: &mut Unit, declared: &Declared) {
+    let subscribers = &unit.subscription.subscribers;
+    let selects = |cluster: &Cluster| {
+        let mut selectors = subscribers.iter().filter_map(|one| one.cluster_affinity.as_ref());
+        selectors.any(|selector| selector.matches(&cluster.labels))
+    };
+    let mut unclear = declared.unclear_clusters.iter();
+    if let Some((cluster, error)) = unclear.find(|(cluster, _)| selects(cluster)) {
+        let (key, name) = (&unit.subscription.key, &cluster.name);
+        let message = format!("{key} is for cluster {name}, which is declared twice");
+        let finding = Finding::error("ClusterUnclear", message)
+            .at(error.file.as_str(), error.line)
+            .hint("give each cluster a name of its own; what is placed stays until then")
+            .unit(&unit.subscription.key);
+        unit.blocked.push(finding);
     }
 }
 

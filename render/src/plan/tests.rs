@@ -1,3 +1,4 @@
+mod bad_scheduling;
 mod previews;
 
 use std::collections::BTreeMap;

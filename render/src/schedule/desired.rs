@@ -124,7 +124,7 @@ fn read(object: &ManifestObject, path: &ReplicaPath) -> Result<Workload, Box<Fin
         Box::new(match error {
             WorkloadError::Replicas(_) => {
                 let what = "are not a whole number from 0 to 2147483647";
-                refuse("InvalidReplicas", &replicas, what)
+                refuse("InvalidReplicas", &replicas, what).hint("write the number without quotes")
             }
             WorkloadError::Template(field) => {
                 let field = field.trim_start_matches('/').replace('/', ".");

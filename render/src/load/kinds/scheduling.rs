@@ -165,10 +165,14 @@ fn bounded(fields: &Fields<'_>, (least, min): (&str, Option<u64>), (most, max): 
         }
         (Some(min), Some(max)) if min > max => {
             let message = format!("of {min} is above {most}, which is {max}");
-            fields.error(least, "FieldInvalid", message, "");
+            fields.error(least, "FieldInvalid", message, at_most(max, most));
         }
         _ => {}
     }
+}
+
+fn at_most(number: u64, most: &str) -> String {
+    format!("write {number} or less, or a greater {most}")
 }
 
 /// `labels` reads which clusters are meant.
@@ -261,7 +265,7 @@ pub(super) fn bounds(fields: &mut Fields<'_>, name: &'static str) -> Bounds {
             "min",
             "FieldInvalid",
             format!("of {least} is above max, which is {most}"),
-            "",
+            at_most(most, "max"),
         );
     }
     fields.finish();
