@@ -34,30 +34,12 @@ spec:
 #[test]
 fn replicas_go_where_nodes_have_room_stay_there_and_follow_when_room_comes() {
     let fleet = Fleet::start();
-    let nodes = |cluster: &str, verb: &str, node: &str| {
-        fleet.cluster(cluster).kubectl(&[verb, node]).expect_ok();
-    };
+    let nodes = |cluster: &str, verb: &str, node: &str| nodes(&fleet, cluster, verb, node);
     nodes("bogota", "cordon", "node-1");
     nodes("colombo", "cordon", "node-1");
     nodes("colombo", "cordon", "node-2");
-    fleet.push(
-        "Open the harbour",
-        &[
-            ("subscriptions/sea/harbour.yaml", SUBSCRIPTION),
-            ("feeds/harbour/namespace.yaml", &namespace("harbour")),
-            ("feeds/harbour/crew.yaml", DEPLOYMENT),
-        ],
-    );
-    let replicas = |expected: [u64; 3]| {
-        eventually(LIMIT * 3, &format!("replicas are {expected:?}"), || {
-            let found = pool::NAMES.map(|name| of_crew(&fleet, name));
-            if found == expected.map(|count| Some((count, count))) {
-                Ok(())
-            } else {
-                Err(format!("{found:?}"))
-            }
-        });
-    };
+    open(&fleet);
+    let replicas = |expected| until_replicas(&fleet, expected);
     replicas([12, 8, 4]);
     let placement = || {
         let file = fleet
@@ -167,6 +149,53 @@ fn check(output: &Output, code: i32, words: &[&str]) {
     for word in words {
         assert!(all.contains(word), "{word:?} is not in:\n{all}");
     }
+}
+
+/// The hub's own applier looks at the nodes of a cluster that has no agent.
+#[test]
+fn a_cluster_by_kubeconfig_says_what_room_it_has_and_gets_its_share() {
+    let mut fleet = Fleet::prepare();
+    let direct = "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: ManagedCluster\nmetadata: {name: colombo}\n\
+                  spec: {kubeconfigContext: colombo, syncMode: Push}\n";
+    fleet.push("Reach colombo by kubeconfig", &[("clusters/colombo.yaml", direct)]);
+    let kubeconfig = fleet.cluster("colombo").kubeconfig().display().to_string();
+    fleet.start_hub(&["--kubeconfig", &kubeconfig]);
+    fleet.start_agent("amsterdam");
+    fleet.start_agent("bogota");
+    nodes(&fleet, "bogota", "cordon", "node-1");
+    nodes(&fleet, "colombo", "cordon", "node-1");
+    open(&fleet);
+    until_replicas(&fleet, [12, 8, 8]);
+    nodes(&fleet, "colombo", "uncordon", "node-1");
+    until_replicas(&fleet, [12, 8, 10]);
+    nodes(&fleet, "bogota", "uncordon", "node-1");
+}
+
+fn nodes(fleet: &Fleet, cluster: &str, verb: &str, node: &str) {
+    fleet.cluster(cluster).kubectl(&[verb, node]).expect_ok();
+}
+
+fn open(fleet: &Fleet) {
+    fleet.push(
+        "Open the harbour",
+        &[
+            ("subscriptions/sea/harbour.yaml", SUBSCRIPTION),
+            ("feeds/harbour/namespace.yaml", &namespace("harbour")),
+            ("feeds/harbour/crew.yaml", DEPLOYMENT),
+        ],
+    );
+}
+
+#[track_caller]
+fn until_replicas(fleet: &Fleet, expected: [u64; 3]) {
+    eventually(LIMIT * 3, &format!("replicas are {expected:?}"), || {
+        let found = pool::NAMES.map(|name| of_crew(fleet, name));
+        if found == expected.map(|count| Some((count, count))) {
+            Ok(())
+        } else {
+            Err(format!("{found:?}"))
+        }
+    });
 }
 
 /// How many replicas a cluster was told, and how many are ready.

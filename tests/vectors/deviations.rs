@@ -14,8 +14,8 @@ const ONE_KEY: &str = "an object answers under every version of its group, and t
 const NO_SCORE: &str =
     "every match gets the unit, here as upstream; a soft taint is told as a reason and not as a number";
 
-const OWN_TIES: &str = "of equal fractions the first name would always get more: a hash of unit and cluster decides, another for each unit";
-const NEWCOMERS: &str = "a cluster that matches has what is not divided from its first day on, whether replicas are added at that time or not";
+const OWN_TIES: &str = "of equal fractions the first name would always get more: a hash of unit and cluster decides";
+const NEWCOMERS: &str = "a cluster that matches has what is not divided from its first day on";
 const EVERY_CLUSTER: &str =
     "one pure plan looks at every cluster: a sample that turns would choose otherwise each time";
 const ONE_SCORE: &str =

@@ -45,6 +45,9 @@ enum Asked {
     Never(&'static str, &'static str),
 }
 
+/// Reads upstream's answer.
+type Reading = fn(&Value) -> Value;
+
 use Asked::{Both, Never, Once};
 
 const ONE_PLAN: &str =
@@ -152,7 +155,7 @@ const SCHEDULING: [&str; 19] = [
 ];
 
 /// What of upstream's answers is compared, where that is not all of it or stands there in another form.
-const READ: [(&str, fn(&Value) -> Value); 2] = [("merge-targets", dividing::by_name), ("requirements", rooms::amounts)];
+const READ: [(&str, Reading); 2] = [("merge-targets", dividing::by_name), ("requirements", rooms::amounts)];
 
 fn longest<T: Copy>(list: &[(&str, T)], area: &str) -> Option<T> {
     let beginnings = list.iter().filter(|(beginning, _)| area.starts_with(beginning));

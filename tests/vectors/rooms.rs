@@ -1,6 +1,6 @@
 //! What pods ask for, and what nodes have left for them.
 
-use render::capacity::{NodeGroup, Nodes, PodRequirements, Resources, fit, replica_path};
+use render::capacity::{Field, NodeGroup, Nodes, PodRequirements, Resources, fit, replica_path};
 use render::model::Scheduling;
 use render::schedule::workloads_of;
 use serde_json::{Map, Value, json};
@@ -49,7 +49,12 @@ pub(super) fn node(input: &Value) -> Value {
         free,
         ..NodeGroup::default()
     };
-    let found = fit(&Nodes(vec![group]), &pod(&input["request"]), None, u64::MAX);
+    let found = fit(
+        &Field::of(&Nodes(vec![group])),
+        &pod(&input["request"]),
+        None,
+        u64::from(u32::MAX),
+    );
     json!({ "max_replicas": found.replicas })
 }
 
@@ -66,7 +71,12 @@ pub(super) fn aggregate(input: &Value) -> Value {
         }
     };
     let nodes = Nodes::grouped(nodes.values().map(group));
-    let found = fit(&nodes, &template(&json!({ "containers": [] })), None, u64::MAX);
+    let found = fit(
+        &Field::of(&nodes),
+        &template(&json!({ "containers": [] })),
+        None,
+        u64::from(u32::MAX),
+    );
     json!({ "replicas": { "default": found.replicas } })
 }
 
@@ -82,7 +92,7 @@ pub(super) fn node_taint_filter(input: &Value) -> Value {
         ..NodeGroup::default()
     };
     let asked = template(&json!({ "containers": [], "tolerations": input["tolerations"] }));
-    match fit(&Nodes(vec![group]), &asked, None, 1).replicas {
+    match fit(&Field::of(&Nodes(vec![group])), &asked, None, 1).replicas {
         0 => json!({ "fits": false, "code": "Unpredictable" }),
         _ => json!({ "fits": true }),
     }

@@ -63,8 +63,8 @@ pub(super) fn in_proportion(amount: u64, parts: &[u64]) -> Vec<u64> {
     shares
 }
 
-/// What speaks for a cluster with so many soft taints that are not tolerated, where the most of them has so many: from 100
-/// down to 0, in the default profile's threefold weight.
+/// What speaks for a cluster with so many soft taints that are not tolerated, where none has more than the most: from
+/// 100 down to 0, in the default profile's threefold weight.
 pub(super) fn taint_score(taints: u64, most: u64) -> u64 {
     let less = (100 * taints).checked_div(most).unwrap_or_default();
     3 * 100_u64.saturating_sub(less)

@@ -1,6 +1,7 @@
 //! Which clusters get a unit, and how many replicas. In: fleets, reports and placements made here. Out: nothing. What a
 //! share of one object is has its tests beside it.
 
+mod cases;
 mod compatible;
 mod predictors;
 mod room;
