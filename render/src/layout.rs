@@ -154,7 +154,7 @@ pub fn read<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<
 }
 
 /// Reads one placement file.
-fn read_placement(path: &str, bytes: &[u8]) -> Result<UnitPlacement, LayoutError> {
+pub fn read_placement(path: &str, bytes: &[u8]) -> Result<UnitPlacement, LayoutError> {
     let placement: UnitPlacement = parse(path, bytes)?;
     match placement
         .clusters

@@ -440,7 +440,9 @@ pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>,
     for (unit, advances) in by_unit {
         let present = next.units.remove(&unit).unwrap_or_default();
         let wanted = target.units.get(&unit).unwrap_or(&nothing);
-        let placement = UnitPlacement::compose(present.advanced(advances), &wanted.digests()).saying(wanted);
+        let mut placement = UnitPlacement::compose(present.advanced(advances), &wanted.digests()).saying(wanted);
+        // What is released in part is no placement to come back to.
+        placement.asks = wanted.asks.filter(|_| wanted.clusters == placement.clusters);
         if !placement.clusters.is_empty() {
             next.units.insert(unit, placement);
         }

@@ -119,7 +119,18 @@ impl Verification {
             for (cluster, placement) in said.clusters.iter().filter(|(_, said)| said.revision == *revision) {
                 // While replicas move, a cluster may have what it had and what it gets; nor is it known who was silent.
                 let is_between = by_room || !said.awaited.is_empty() || !said.lost.is_empty();
-                match placement_again(placement, again.clusters.get(cluster), is_between) {
+                // Why a cluster was among the best depended on who had the unit then.
+                let was_chosen = fleet
+                    .units
+                    .get(key)
+                    .is_some_and(|unit| unit.subscription.placing.is_a_choice());
+                let again = again.clusters.get(cluster).cloned().map(|mut again| {
+                    if was_chosen {
+                        again.reasons.clone_from(&placement.reasons);
+                    }
+                    again
+                });
+                match placement_again(placement, again.as_ref(), is_between) {
                     Again::Known(same) => {
                         expected(&mut self.expected, key).clusters.insert(cluster.clone(), same);
                     }

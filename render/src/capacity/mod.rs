@@ -8,6 +8,7 @@
 mod field;
 mod fill;
 mod fit;
+mod leave;
 mod nodes;
 mod quantity;
 mod report;

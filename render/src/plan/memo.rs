@@ -10,7 +10,7 @@ use crate::model::{Override, PlaintextSecrets, Subscription, Suspension};
 use crate::name::{Revision, UnitKey};
 use crate::plan::unit::{Context, UnitPlan, plan_unit};
 use crate::published::UnitPlacement;
-use crate::schedule::Ledger;
+use crate::schedule::{Ledger, Rebalance};
 
 /// What was planned last; it changes the speed of the next plan, never a byte. Holds the units of one
 /// plan, no more.
@@ -45,6 +45,8 @@ struct UnitInputs {
     /// Those of single objects.
     suspensions: Vec<Arc<Suspension>>,
     previous: Option<UnitPlacement>,
+    remembered: Option<UnitPlacement>,
+    rebalance: Option<Rebalance>,
     /// Over all predictions, where the unit has charts.
     previews: Option<Digest>,
 }
@@ -60,6 +62,7 @@ impl Memo {
         next: &mut Self,
     ) -> Arc<UnitPlan> {
         let touching = context.overrides.touching(&unit.base);
+        let moves = &context.snapshot.moves;
         let inputs = UnitInputs {
             clusters: context.clusters,
             secrets: context.snapshot.fleet.spec.plaintext_secrets(),
@@ -72,6 +75,8 @@ impl Memo {
             of_nothing: context.snapshot.fleet.of_nothing.clone(),
             suspensions: of_objects(&context.snapshot.fleet),
             previous: context.snapshot.previous.units.get(key).cloned(),
+            remembered: moves.remembered.get(key).cloned(),
+            rebalance: moves.rebalance.get(key).copied(),
             previews: has_chart(&unit.base).then_some(context.previews),
         };
         let revision = &context.snapshot.revision;
@@ -80,7 +85,7 @@ impl Memo {
             .is_by_time(&unit.subscription, inputs.previous.as_ref());
         let before = self.units.get(key);
         let remembered = match before {
-            Some(before) if !by_time && before.holds_for(&inputs, revision) => Remembered {
+            Some(before) if !by_time && before.holds_for(&inputs, revision) && !ledger.gives(key) => Remembered {
                 inputs,
                 stamped: before.stamped.clone(),
                 by_time,
@@ -137,6 +142,8 @@ impl UnitInputs {
             && self.of_nothing == other.of_nothing
             && self.suspensions == other.suspensions
             && self.previous == other.previous
+            && self.remembered == other.remembered
+            && self.rebalance == other.rebalance
             && self.previews == other.previews
     }
 }

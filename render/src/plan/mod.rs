@@ -68,6 +68,11 @@ pub struct Plan {
     pub questions: BTreeMap<(ClusterName, Digest), Question>,
     /// When time alone may decide otherwise, in seconds since 1970.
     pub again_at: Option<i64>,
+    /// Units that ask for something else than before: what they ask for. With how they were placed when they asked for
+    /// the same ([`Moves::remembered`]) they are placed so again.
+    pub recalls: BTreeMap<UnitKey, Digest>,
+    /// Units that were placed anew because a commit asked for it.
+    pub rebalanced: BTreeSet<UnitKey>,
     /// Findings of scheduling, localizing and policy, sorted; load's are not repeated.
     pub findings: Vec<Finding>,
 }
@@ -94,6 +99,10 @@ pub fn plan(snapshot: &Snapshot, memo: &mut Memo) -> Plan {
             plan.by_room.insert(key.clone());
         }
         plan.again_at = earlier(plan.again_at, planned.again_at);
+        if planned.rebalanced {
+            plan.rebalanced.insert(key.clone());
+        }
+        plan.recalls.extend(planned.recalls.map(|asks| (key.clone(), asks)));
         if !planned.placement.clusters.is_empty() {
             plan.units.insert(key.clone(), planned.placement.clone());
         }

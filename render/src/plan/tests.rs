@@ -1,4 +1,5 @@
 mod bad_scheduling;
+mod moves;
 mod previews;
 
 use std::collections::BTreeMap;

@@ -46,6 +46,10 @@ pub(super) struct UnitPlan {
     pub(super) questions: Vec<Question>,
     /// When time alone may decide otherwise.
     pub(super) again_at: Option<i64>,
+    /// What the unit asks for, where it asked for something else before: an older placement may be found for it.
+    pub(super) recalls: Option<Digest>,
+    /// Whether a commit asked to place it anew, and it was.
+    pub(super) rebalanced: bool,
 }
 
 /// A content with what it was made from.
@@ -146,6 +150,8 @@ pub(super) fn plan_unit(
         by_room: scheduled.by_room,
         questions: scheduled.questions,
         again_at: scheduled.again_at,
+        recalls: recalls(previous, scheduled.asks),
+        rebalanced: scheduled.rebalanced,
         ..UnitPlan::default()
     };
     let encrypted = policy::check_encrypted(&unit.base).into_iter();
@@ -199,7 +205,21 @@ pub(super) fn plan_unit(
     if let Some(previous) = previous.filter(|previous| previous.clusters == planned.placement.clusters) {
         planned.placement.clusters = previous.clusters.clone();
     }
+    // Where nothing else is other than before, the file stays as it is.
+    planned.placement.asks = previous.and_then(|previous| previous.asks);
+    if previous != Some(&planned.placement) {
+        planned.placement.asks = scheduled.asks;
+    }
     planned
+}
+
+/// What an older placement is to be looked for by: what is asked for now, where that is something else. What a version
+/// placed that remembered nothing has no older placement.
+fn recalls(previous: Option<&UnitPlacement>, asks: Option<Digest>) -> Option<Digest> {
+    let before = previous.and_then(|previous| previous.asks);
+    let is_divided = |unit: &UnitPlacement| unit.clusters.values().any(|placement| !placement.replicas.is_empty());
+    let is_unmarked = before.is_none() && previous.is_some_and(is_divided);
+    asks.filter(|asks| before.as_ref() != Some(asks) && !is_unmarked)
 }
 
 /// What a unit that is held back keeps: everything, but on clusters that are no longer registered.

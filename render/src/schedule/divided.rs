@@ -1,5 +1,7 @@
 //! A unit's replicas over the clusters that were taken.
 
+mod taking;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,8 +14,9 @@ use crate::name::{ClusterName, ObjectKey};
 use crate::predictor::Question;
 use crate::published::{Evidence, UnitPlacement, Unplaced};
 use crate::schedule::alike::share_alike;
+use crate::schedule::begin::Begin;
 use crate::schedule::candidates::{Chosen, Parting, Search};
-use crate::schedule::ledger::{Asking, Ledger, Workloads};
+use crate::schedule::ledger::{Asking, Ledger, Workloads, may_take};
 use crate::schedule::predictions::{Judged, Prediction, prediction};
 use crate::schedule::share::{Room, Rule, Seat, Seats, Shares, Skew, share};
 use crate::schedule::taints::{self, Verdict};
@@ -21,15 +24,31 @@ use crate::schedule::unit::{Context, Inventory, Scheduled};
 use crate::schedule::{Assignment, clusternet, inputs, parting, trouble};
 use crate::shared::Shared;
 
+/// What is to be divided.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) subscription: &'a Subscription,
+    /// Divided object → replicas.
+    pub(super) desired: &'a BTreeMap<ObjectKey, u64>,
+    pub(super) begin: Begin<'a>,
+    /// Whether that is something else than before.
+    pub(super) is_new: bool,
+}
+
 /// Assigns replicas, where they are divided, and everything where they are not.
 pub(super) fn assign(
     context: &Context<'_>,
     ledger: &mut Ledger,
     inventory: &dyn Inventory,
-    subscription: &Subscription,
-    desired: &BTreeMap<ObjectKey, u64>,
+    asked: Asked<'_>,
     search: &Search<'_>,
 ) -> Result<Scheduled, Box<Finding>> {
+    let Asked {
+        subscription,
+        desired,
+        begin,
+        is_new,
+    } = asked;
     let weights = weights(subscription, &search.chosen);
     let total: u128 = weights.values().map(|weight| u128::from(*weight)).sum();
     let is_compatible = subscription.placing.policy == SchedulingPolicy::Clusternet;
@@ -41,6 +60,8 @@ pub(super) fn assign(
         context,
         ledger,
         subscription,
+        begin,
+        preempts: is_new && !is_compatible && may_take(subscription, context.fleet),
         chosen: search
             .chosen
             .iter()
@@ -95,6 +116,7 @@ pub(super) fn lacks_weight(subscription: &Subscription, search: &Search<'_>) -> 
 pub(super) fn asks_for_room(
     subscription: &Subscription,
     desired: &BTreeMap<ObjectKey, u64>,
+    begin: Begin<'_>,
     previous: Option<&UnitPlacement>,
     search: &Search<'_>,
 ) -> bool {
@@ -103,13 +125,18 @@ pub(super) fn asks_for_room(
         let stays = placements.filter(|(name, _)| search.chosen.contains_key(name));
         stays.filter_map(|(_, placement)| placement.replicas.get(object)).sum()
     };
-    subscription.scheduling.is_by_room() && desired.iter().any(|(object, wanted)| had(object) < *wanted)
+    let moves = !matches!(begin, Begin::AsItIs(_));
+    let is_short = || desired.iter().any(|(object, wanted)| had(object) < *wanted);
+    subscription.scheduling.is_by_room() && (moves || is_short())
 }
 
 struct Division<'a, 'b> {
     context: &'a Context<'a>,
     ledger: &'a mut Ledger,
     subscription: &'a Subscription,
+    begin: Begin<'a>,
+    /// Whether it takes the room of a lower priority.
+    preempts: bool,
     chosen: BTreeMap<ClusterName, &'a Chosen<'b>>,
     parting: &'a BTreeMap<&'b ClusterName, Parting<'b>>,
     desired: &'a BTreeMap<ObjectKey, u64>,
@@ -136,7 +163,8 @@ impl<'a> Division<'a, '_> {
         let previous = self.previous();
         let mut seats = Seats::new();
         for (name, chosen) in &self.chosen {
-            seats.insert(name.clone(), self.seat(name, chosen, object, Room::Unbounded)?);
+            let had = self.had(name, object);
+            seats.insert(name.clone(), self.seat(name, chosen, (had, Room::Unbounded))?);
         }
         let is_anybody_still = seats.values().any(|seat| seat.room == Room::Frozen);
         let shares = if self.is_compatible() && !is_anybody_still {
@@ -177,22 +205,46 @@ impl<'a> Division<'a, '_> {
         let mut said: BTreeMap<ClusterName, String> = BTreeMap::new();
         let mut predictions: BTreeMap<ClusterName, Prediction> = BTreeMap::new();
         let previous = self.previous();
+        let mut leaving: BTreeMap<ClusterName, u64> = BTreeMap::new();
         let names: Vec<ClusterName> = self.chosen.keys().cloned().collect();
-        let had_all: u64 = names.iter().map(|name| self.had(name, object)).sum();
-        for name in &names {
+        // What each has before and after it gave to others, and what it begins with.
+        let begins = |name: &ClusterName| {
+            let had = self.had(name, object);
+            let left = self.left((name, object), had);
+            (had, left, self.begin.share((name, object), (left, 0), Room::Unbounded))
+        };
+        let begins: Vec<(u64, u64, u64)> = names.iter().map(begins).collect();
+        let all: u64 = begins.iter().map(|(_, _, share)| share).sum();
+        // With the number that is placed nothing moves, so that nobody needs to count.
+        let moves = begins.iter().any(|(_, left, share)| share > left) || self.begin.is_rebalance();
+        let (counts, grows) = (moves || all != wanted, moves || all < wanted);
+        for (name, (_, had, _)) in names.iter().zip(begins.iter().copied()) {
             let chosen = self.chosen[name];
-            // With the number that is placed nothing moves, so that nobody needs to count.
-            let judged = if had_all == wanted {
+            let mut judged = if !counts {
                 Judged::without((Room::Unbounded, String::new()))
             } else if let Some(still) = &chosen.still {
                 Judged::without((Room::Frozen, format!("no more: {}", still.why)))
             } else {
                 let own = self.room(chosen.cluster, object, wanted);
-                self.predicted(chosen.cluster, object, own, had_all < wanted)
+                self.predicted((chosen.cluster, had), object, own, grows)
             };
             predictions.extend(judged.prediction.map(|prediction| (name.clone(), prediction)));
+            if let Some((room, text)) = self.behind(chosen.cluster, had, judged.room) {
+                (judged.room, judged.text) = (room, text);
+            }
+            let mut room = judged.room;
+            let bounds = self.bounds(name, chosen)?;
+            let pending = self
+                .pending(name, object)
+                .min(had.saturating_sub(bounds.min.unwrap_or_default()));
+            let begins = self.begin.share((name, object), (had, pending), room);
+            if let (Room::Replicas(most), true) = (room, begins < had && self.moves_pending()) {
+                // Whatever is counted: what waits there in vain finds no place there.
+                room = Room::Replicas(most.min(begins));
+                leaving.insert(name.clone(), had - begins);
+            }
             said.insert(name.clone(), judged.text);
-            seats.insert(name.clone(), self.seat(name, chosen, object, judged.room)?);
+            seats.insert(name.clone(), self.seat(name, chosen, (begins, room))?);
         }
         let rule = match strategy {
             Strategy::Spread => Rule::Spread,
@@ -203,12 +255,18 @@ impl<'a> Division<'a, '_> {
         }
         let compatible = self.is_compatible().then(|| compatible(wanted, rule, &seats)).flatten();
         let ours = || share(&self.subscription.key, wanted, rule, self.skew(), &seats);
-        let shares = compatible.unwrap_or_else(ours);
+        let mut shares = compatible.unwrap_or_else(ours);
+        stay(&mut shares, &leaving);
         self.scheduled.by_room |= shares.by_room;
-        for name in names {
+        let taken = match self.preempts && shares.unplaced > 0 {
+            true => self.take((object, wanted, rule), &predictions, &mut seats, &mut shares),
+            false => BTreeMap::new(),
+        };
+        for (name, (had, left, _)) in names.into_iter().zip(begins) {
             let share = shares.replicas.get(&name).copied().unwrap_or_default();
             let seat = &seats[&name];
-            let more = share.saturating_sub(seat.had);
+            let more = share.saturating_sub(left);
+            let given = self.give(&name, object);
             let cluster = self.chosen[&name].cluster;
             let requirements = self.requirements(&name, object);
             let asking = Asking {
@@ -226,11 +284,23 @@ impl<'a> Division<'a, '_> {
             };
             assignment.replicas.insert(Arc::clone(&key), share);
             let mut reason = format!("replicas of {} {}: {share} of {wanted}", object.kind, object.name);
-            if seat.had > 0 {
-                reason.push_str(&format!(", had {}", seat.had));
+            if had > 0 {
+                reason.push_str(&format!(", had {had}"));
+            }
+            if let Some(left) = leaving.get(&name) {
+                reason.push_str(&format!(", of which no node takes {left}"));
+            }
+            for text in given
+                .into_iter()
+                .chain(taken.get(&name).map(|gone| taking::taken_text(gone)))
+            {
+                reason.push_str(&format!(", {text}"));
             }
             if let Some(text) = said.get(&name).filter(|text| !text.is_empty()) {
                 reason.push_str(&format!(", {text}"));
+            }
+            if let Some(why) = self.begin.reason(&name, object, share) {
+                reason.push_str(&format!(", {why}"));
             }
             reason.push_str(&bounds_text(Some(seat)));
             reason.push_str(&parting::taken_over(self.parting, (previous, object), more));
@@ -260,6 +330,23 @@ impl<'a> Division<'a, '_> {
 
     fn had(&self, cluster: &ClusterName, object: &ObjectKey) -> u64 {
         parting::had(self.previous(), cluster, object)
+    }
+
+    fn moves_pending(&self) -> bool {
+        matches!(self.begin, Begin::WithoutPending(_))
+    }
+
+    /// How many replicas a cluster says no node takes, where they are to be moved.
+    fn pending(&self, cluster: &ClusterName, object: &ObjectKey) -> u64 {
+        if !self.moves_pending() {
+            return 0;
+        }
+        let report = self.context.reports.of(cluster).ok();
+        let said = report.and_then(|report| {
+            let place = report.capacity.workload(&self.subscription.key, object)?;
+            Some(report.capacity.workloads[place].unschedulable)
+        });
+        said.unwrap_or_default()
     }
 
     fn requirements(&self, cluster: &ClusterName, object: &ObjectKey) -> Shared<PodRequirements> {
@@ -302,7 +389,13 @@ impl<'a> Division<'a, '_> {
     }
 
     /// The same with what the cluster's predictor says, which is asked only where replicas are to be added.
-    fn predicted(&mut self, cluster: &Cluster, object: &ObjectKey, own: (Room, String), grows: bool) -> Judged {
+    fn predicted(
+        &mut self,
+        (cluster, had): (&Cluster, u64),
+        object: &ObjectKey,
+        own: (Room, String),
+        grows: bool,
+    ) -> Judged {
         let Some(question) = Question::about(cluster, &self.requirements(&cluster.name, object)) else {
             return Judged::without(own);
         };
@@ -312,22 +405,20 @@ impl<'a> Division<'a, '_> {
         }
         let prediction = prediction(reports, &self.ledger.predicted, &question, self.context.now);
         self.scheduled.questions.push(question);
-        Judged::least((cluster, reports), own, self.had(&cluster.name, object), prediction)
+        Judged::least((cluster, reports), own, had, prediction)
     }
 
-    fn seat(
-        &self,
-        name: &ClusterName,
-        chosen: &Chosen<'_>,
-        object: &ObjectKey,
-        room: Room,
-    ) -> Result<Seat, Box<Finding>> {
-        let bounds = bounds(self.subscription, chosen)
-            .map_err(|(least, most)| Box::new(trouble::contradictory(self.subscription, name, least, most)))?;
+    fn bounds(&self, name: &ClusterName, chosen: &Chosen<'_>) -> Result<Bounds, Box<Finding>> {
+        bounds(self.subscription, chosen)
+            .map_err(|(least, most)| Box::new(trouble::contradictory(self.subscription, name, least, most)))
+    }
+
+    fn seat(&self, name: &ClusterName, chosen: &Chosen<'_>, (had, room): (u64, Room)) -> Result<Seat, Box<Finding>> {
+        let bounds = self.bounds(name, chosen)?;
         let constraint = self.subscription.placing.clusters.spread.first();
         let group = constraint.and_then(|constraint| chosen.cluster.labels.get(&constraint.topology_key));
         Ok(Seat {
-            had: self.had(name, object),
+            had,
             weight: self.weights.get(name).copied().unwrap_or_default(),
             least: bounds.min.unwrap_or_default(),
             most: bounds.max.unwrap_or(u64::MAX),
@@ -369,14 +460,24 @@ impl<'a> Division<'a, '_> {
         if unplaced == 0 {
             return;
         }
-        self.scheduled
-            .findings
-            .push(trouble::unplaced(self.subscription, object, (unplaced, wanted), why));
+        let is_refused = self.subscription.placing.preempts && !may_take(self.subscription, self.context.fleet);
+        let numbers = (unplaced, wanted);
+        let found = trouble::unplaced(self.subscription, object, numbers, why, is_refused);
+        self.scheduled.findings.push(found);
         let entry = Unplaced {
             replicas: unplaced,
             of: wanted,
         };
         self.scheduled.unplaced.insert(object.clone(), entry);
+    }
+}
+
+/// What was to leave and found no better place stays.
+fn stay(shares: &mut Shares, leaving: &BTreeMap<ClusterName, u64>) {
+    for (name, left) in leaving {
+        let back = shares.unplaced.min(*left);
+        shares.unplaced -= back;
+        *shares.replicas.entry(name.clone()).or_default() += back;
     }
 }
 
@@ -426,7 +527,7 @@ fn fullest_first(seats: &mut Seats) {
 }
 
 /// The strictest bounds of the subscribers that match a cluster. `Err` where none can be kept.
-fn bounds(subscription: &Subscription, chosen: &Chosen<'_>) -> Result<Bounds, (u64, u64)> {
+pub(super) fn bounds(subscription: &Subscription, chosen: &Chosen<'_>) -> Result<Bounds, (u64, u64)> {
     let matching = chosen
         .subscribers
         .iter()

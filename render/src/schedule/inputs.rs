@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::digest::Digest;
+use crate::fleet::{Fleet, Unit};
 use crate::model::{Cluster, Dividing, Placing, Scheduling, Strategy, Subscriber, Subscription};
 use crate::name::{ClusterName, ObjectKey};
 use crate::schedule::Context;
+use crate::schedule::desired::workloads_of;
+use crate::schedule::ledger::may_take;
 
 /// Over what is looked at of one cluster, whatever the unit.
 pub(super) fn of_cluster(cluster: &Cluster) -> Digest {
@@ -28,6 +31,36 @@ pub(super) fn of_unit(
     desired: &BTreeMap<ObjectKey, u64>,
     weights: &BTreeMap<ClusterName, u64>,
 ) -> Digest {
+    let mut looked_at = asked(subscription, desired);
+    looked_at["weights"] = json!(weights);
+    Digest::of_value(&looked_at)
+}
+
+/// Over what a unit asks for, whatever clusters there are. `None` where its placement is no choice, so that nothing
+/// needs to be remembered of it.
+pub(super) fn asks(unit: &Unit, desired: &BTreeMap<ObjectKey, u64>, fleet: &Fleet) -> Option<Digest> {
+    let subscription = unit.subscription.as_ref();
+    let clusters = &subscription.placing.clusters;
+    let chooses = clusters.max.is_some() || !clusters.spread.is_empty() || subscription.placing.by_sub_group;
+    if subscription.scheduling == Scheduling::Replication && !chooses {
+        return None;
+    }
+    let mut asked = asked(subscription, desired);
+    if subscription.scheduling.is_by_room() {
+        let workloads = workloads_of(unit);
+        let pods = desired.keys().filter_map(|object| {
+            let workload = workloads.get(object)?;
+            Some((object.to_string(), &workload.requirements))
+        });
+        asked["pods"] = json!(pods.collect::<BTreeMap<_, _>>());
+        if may_take(subscription, fleet) {
+            asked["preempts"] = json!(true);
+        }
+    }
+    Some(Digest::of_value(&asked))
+}
+
+fn asked(subscription: &Subscription, desired: &BTreeMap<ObjectKey, u64>) -> Value {
     let strategy = match subscription.scheduling {
         Scheduling::Replication => "Replication",
         Scheduling::Dividing(Dividing::Static) => "Static",
@@ -35,18 +68,17 @@ pub(super) fn of_unit(
         Scheduling::Dividing(Dividing::Dynamic(Strategy::Binpack)) => "Binpack",
     };
     let subscribers: Vec<Value> = subscription.subscribers.iter().map(subscriber).collect();
-    let mut looked_at = json!({
+    let mut asked = json!({
         "strategy": strategy,
         "subscribers": subscribers,
         "tolerations": subscription.tolerations,
         "desired": by_text(desired),
-        "weights": weights,
     });
     // What says nothing is left out, so that a field that a new version knows changes no digest.
     if subscription.placing != Placing::default() {
-        looked_at["placing"] = json!(subscription.placing);
+        asked["placing"] = json!(subscription.placing);
     }
-    Digest::of_value(&looked_at)
+    asked
 }
 
 fn subscriber(subscriber: &Subscriber) -> Value {

@@ -1,5 +1,7 @@
 //! The room that is left in each cluster, after what was promised there since it reported.
 
+mod given;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use crate::published::{Placement, UnitPlacement};
 use crate::schedule::Reports;
 use crate::schedule::desired::workloads_of;
 use crate::schedule::predictions::Promised;
+
+pub(super) use given::{Given, Gone, may_take};
 
 /// Each object of a unit that has replicas.
 pub type Workloads = BTreeMap<ObjectKey, Workload>;
@@ -27,6 +31,8 @@ pub struct Ledger {
     planned: Vec<(UnitKey, UnitPlacement)>,
     /// What this plan gives of the room that predictors see.
     pub(super) predicted: Promised,
+    /// Unit → what it has to give to a higher priority.
+    given: BTreeMap<UnitKey, Vec<Given>>,
 }
 
 #[derive(Clone, Debug)]
@@ -37,6 +43,9 @@ struct Account {
     newer: BTreeMap<UnitKey, ByObject>,
     /// How many of the ledger's `planned` are in it.
     noted: usize,
+    /// Units that may take the room of a lower priority and have replicas here that have no node yet, with their
+    /// priority.
+    waiting: BTreeMap<UnitKey, i32>,
 }
 
 /// Whose replicas are asked about.
@@ -154,7 +163,9 @@ impl Account {
             nodes: Field::of(&report.nodes),
             newer: BTreeMap::new(),
             noted: 0,
+            waiting: BTreeMap::new(),
         };
+        account.note_waiting(books.fleet);
         if books.reports.sequence.is_none() || report.sequence < books.reports.sequence {
             for (unit, placement) in books.previous {
                 account.deduct(books, cluster, (unit, placement), None);
@@ -186,7 +197,11 @@ impl Account {
                 object,
                 requirements: &workload.requirements,
             };
-            let put = self.put(asking, replicas(placement).saturating_sub(known));
+            let more = replicas(placement).saturating_sub(known);
+            let put = self.put(asking, more);
+            if put < more {
+                self.waits(&declared.subscription, books.fleet);
+            }
             if put > 0 {
                 let newer = self.newer.entry(unit.clone()).or_default();
                 let before = newer.get(object).copied().unwrap_or_default();

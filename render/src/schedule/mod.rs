@@ -11,6 +11,7 @@
 //! [`Fleet`]: crate::Fleet
 
 mod alike;
+mod begin;
 mod candidates;
 mod choose;
 mod clusternet;
@@ -24,6 +25,7 @@ mod moves;
 mod parting;
 mod placements;
 mod predictions;
+mod preempt;
 mod reports;
 mod score;
 mod share;
@@ -37,7 +39,7 @@ pub use choose::{ChoiceRule, LeftOut};
 pub use desired::{Divided, replica_path_of, workloads_of};
 pub use ledger::{Ledger, Workloads};
 pub use look::{PredictorWord, Standing, predictor_words, rooms, standings};
-pub use moves::{Moves, Rebalance};
+pub use moves::{Moves, Rebalance, RebalanceWord};
 pub use placements::{Assignment, Placements, in_order, schedule};
 pub use reports::{Presence, Report, Reports};
 pub use score::Score;

@@ -1,6 +1,6 @@
 //! What keeps a unit from being placed, in words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Finding, Severity};
 use crate::fleet::Fleet;
@@ -11,6 +11,7 @@ use crate::nearest::nearest;
 use crate::published::UnitPlacement;
 use crate::schedule::candidates::Search;
 use crate::schedule::choose::TooFew;
+use crate::schedule::ledger::{Given, Gone};
 use crate::schedule::taints;
 use crate::selector::Operator;
 
@@ -142,12 +143,13 @@ pub(super) fn contradictory(subscription: &Subscription, cluster: &ClusterName, 
         .unit(&subscription.key)
 }
 
-/// Replicas that found no place.
+/// Replicas that found no place; `is_refused` where the unit would take the room of others, and the fleet does not let it.
 pub(super) fn unplaced(
     subscription: &Subscription,
     object: &ObjectKey,
     (unplaced, wanted): (u64, u64),
     why: &str,
+    is_refused: bool,
 ) -> Finding {
     let mut message = format!(
         "unplaced {unplaced} of {wanted} replicas of {} {}",
@@ -159,7 +161,10 @@ pub(super) fn unplaced(
     Finding::warning("Unplaced", message)
         .at(subscription.file.as_ref(), subscription.line)
         .field("spec.dividingScheduling")
-        .hint("they are placed as soon as there is room")
+        .hint(match is_refused {
+            true => "they are placed as soon as there is room; spec.scheduling.preemption of the Fleet lets no unit take the room of another",
+            false => "they are placed as soon as there is room",
+        })
         .unit(&subscription.key)
 }
 
@@ -172,4 +177,48 @@ pub(super) fn nowhere_else(subscription: &Subscription, cluster: &ClusterName, w
         .hint("it moves as soon as another cluster matches and has room")
         .unit(&subscription.key)
         .clusters([cluster])
+}
+
+/// Replicas that took the room of others.
+pub(super) fn preempts(
+    subscription: &Subscription,
+    object: &ObjectKey,
+    taken: &BTreeMap<ClusterName, Vec<Gone>>,
+) -> Finding {
+    let of_cluster = |(cluster, gone): (&ClusterName, &Vec<Gone>)| {
+        let gone = gone.iter().map(|gone| format!("{} of {}", gone.replicas, gone.unit));
+        format!("{} on {cluster}", gone.collect::<Vec<_>>().join(" and "))
+    };
+    let taken: Vec<_> = taken.iter().map(of_cluster).collect();
+    let message = format!(
+        "{} {} takes the room of {}, by its priority {}",
+        object.kind,
+        object.name,
+        taken.join(", "),
+        subscription.placing.priority
+    );
+    Finding::info("Preempted", message)
+        .at(subscription.file.as_ref(), subscription.line)
+        .field("spec.preemptionPolicy")
+        .unit(&subscription.key)
+}
+
+/// Replicas that give way to a higher priority.
+pub(super) fn preempted(subscription: &Subscription, object: &ObjectKey, given: &Given) -> Finding {
+    let message = format!(
+        "{} replicas of {} {} leave {} for {}, whose priority is {} and not {}",
+        given.replicas,
+        object.kind,
+        object.name,
+        given.cluster,
+        given.to,
+        given.priority,
+        subscription.placing.priority
+    );
+    Finding::warning("Preempted", message)
+        .at(subscription.file.as_ref(), subscription.line)
+        .field("spec.priority")
+        .hint("spec.subscribers[].replicas.min is never taken; a priority as high as the other's gives nothing")
+        .unit(&subscription.key)
+        .cluster(&given.cluster)
 }

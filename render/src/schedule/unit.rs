@@ -11,6 +11,7 @@ use crate::model::{Cluster, SchedulingPolicy, Subscription, TaintEffect, Tolerat
 use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::predictor::Question;
 use crate::published::{Lost, UnitPlacement, Unplaced};
+use crate::schedule::begin::{self, Begin, made_by};
 use crate::schedule::candidates::{Search, Sight, search};
 use crate::schedule::choose::{ChoiceRule, LeftOut, Matching, choose};
 use crate::schedule::desired::{Divided, desired_of};
@@ -57,6 +58,10 @@ pub struct Scheduled {
     pub lost: BTreeMap<ClusterName, Lost>,
     /// When time alone may decide otherwise, in seconds since 1970.
     pub again_at: Option<i64>,
+    /// Over what the unit asks for, where its placement is a choice.
+    pub asks: Option<Digest>,
+    /// Whether it was placed anew because a commit asked for it.
+    pub rebalanced: bool,
 }
 
 /// What a unit's objects ask for on a cluster, after the overrides that meet it there.
@@ -168,16 +173,21 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
         questions: Vec::new(),
         lost: previous.map(|unit| unit.lost.clone()).unwrap_or_default(),
         again_at: None,
+        asks: previous.and_then(|unit| unit.asks),
+        rebalanced: false,
     };
     let desired = match desired_of(unit, &Divided::of(subscription)) {
         Ok(desired) => desired,
         Err(findings) => return stays(&BTreeMap::new(), HELD, findings),
     };
-    let anew = asks_anew(&desired, previous);
+    let asks = inputs::asks(unit, &desired, context.fleet);
+    let begin = Begin::of(context, &subscription.key, asks.as_ref());
+    // Who was lost is forgotten where the unit is placed anew.
+    let anew = asks_anew(&desired, previous) || matches!(begin, Begin::Anew);
     let mut search = search(context.sight(subscription, previous, anew));
     if let Some(until) = context.pause(previous) {
         return Scheduled {
-            by_room: divided::asks_for_room(subscription, &desired, previous, &search),
+            by_room: divided::asks_for_room(subscription, &desired, begin, previous, &search),
             again_at: Some(until),
             ..stays(&desired, PAUSED, Vec::new())
         };
@@ -190,7 +200,7 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
         let findings = (!begins).then(trouble).into_iter().collect();
         return stays(&desired, NO_CLUSTER, findings);
     }
-    if let Err(found) = narrow(subscription, previous, &mut search) {
+    if let Err(found) = narrow(subscription, begin, &mut search) {
         let is_placed = previous.is_some_and(|unit| !unit.clusters.is_empty());
         return stays(
             &desired,
@@ -205,13 +215,19 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
         search.lose_nobody();
     }
     let stay_whole = leave_whole(subscription, previous, &mut search);
-    if context.reports.waiting && divided::asks_for_room(subscription, &desired, previous, &search) {
+    if context.reports.waiting && divided::asks_for_room(subscription, &desired, begin, previous, &search) {
         return Scheduled {
             by_room: true,
             ..stays(&desired, WAITS, Vec::new())
         };
     }
-    match divided::assign(context, ledger, inventory, subscription, &desired, &search) {
+    let unit = divided::Asked {
+        subscription,
+        desired: &desired,
+        begin,
+        is_new: begin::is_new(context, &subscription.key, asks.as_ref(), &desired),
+    };
+    match divided::assign(context, ledger, inventory, unit, &search) {
         Ok(mut scheduled) => {
             note_lost(
                 &mut scheduled,
@@ -224,6 +240,8 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
             scheduled.findings.extend(stay_whole);
             let leaving = search.chosen.values().filter_map(|chosen| chosen.leaves_at);
             scheduled.again_at = leaving.filter(|at| *at > context.now).min();
+            scheduled.asks = asks;
+            scheduled.rebalanced = begin.is_rebalance();
             scheduled
         }
         Err(finding) => stays(&desired, HELD, vec![*finding]),
@@ -295,16 +313,16 @@ fn leave_newcomers_out(
 }
 
 /// Takes the best of the clusters that match, where the Subscription does not want all.
-fn narrow<'a>(
+pub(super) fn narrow<'a>(
     subscription: &Subscription,
-    previous: Option<&UnitPlacement>,
+    begin: Begin<'_>,
     search: &mut Search<'a>,
 ) -> Result<(), crate::schedule::choose::TooFew> {
     let placing = &subscription.placing;
     if !placing.is_a_choice() {
         return Ok(());
     }
-    let scores = scores_of(subscription, previous, search);
+    let scores = scores_of(subscription, begin.favoured(), search);
     let ranked = score::ranked(&subscription.key, &scores);
     let matching = ranked.iter().filter_map(|name| {
         let chosen = search.chosen.get(name)?;
@@ -322,7 +340,7 @@ fn narrow<'a>(
     for (place, name) in ranked.iter().enumerate() {
         if let Some(chosen) = search.chosen.get_mut(name) {
             chosen.rank = place;
-            chosen.reasons.push(score_text(&scores[name]));
+            chosen.reasons.push(score_text(begin, name, &scores[name]));
         }
     }
     search.chosen.retain(|name, _| taken.contains(*name));
@@ -358,10 +376,17 @@ fn score_of(subscription: &Subscription, previous: Option<&UnitPlacement>, clust
     }
 }
 
-fn score_text(score: &Score) -> String {
+fn score_text(begin: Begin<'_>, cluster: &ClusterName, score: &Score) -> String {
     let mut parts = Vec::new();
     if score.placed > 0 {
-        parts.push("it has the unit".to_owned());
+        let before = match begin {
+            Begin::AsItWas(before) => made_by(before, cluster),
+            Begin::AsItIs(_) | Begin::Anew | Begin::WithoutPending(_) => None,
+        };
+        parts.push(before.map_or_else(
+            || "it has the unit".to_owned(),
+            |revision| format!("it had the unit at {revision}"),
+        ));
     }
     parts.push(format!("preferred {}", score.preferred));
     if score.taint != 0 {

@@ -373,3 +373,19 @@ fn what_others_took_over_is_made_again_without_knowing_who_was_silent() {
     let what = "is not what 1111111111111111111111111111111111111111 decides for a";
     history.check_found(PLACEMENT, ": 3\n", ": 4\n", &[(PLACEMENT, what)]);
 }
+
+#[test]
+fn a_choice_of_clusters_stands_with_the_reasons_that_it_had() {
+    let one_of = |text: &str| {
+        let mut fleet = fleet(text, Scheduling::Replication, clusters(&["a", "b", "c"]));
+        for unit in fleet.units.values_mut() {
+            Arc::make_mut(&mut unit.subscription).placing.clusters.max = Some(1);
+        }
+        fleet
+    };
+    let history = History::of(vec![one_of("one")]);
+    history.check_same();
+    let unit = history.released.units.keys().next().expect("it is placed");
+    let text = &history.files()[&layout::placement_path(unit)];
+    assert!(text.contains("among the best: preferred 0"), "{text}");
+}

@@ -53,10 +53,6 @@ pub(super) fn read(fields: &mut Fields<'_>) -> (Scheduling, Placing) {
             .is_some_and(|preempts| preempts && ours),
         ..Placing::default()
     };
-    if placing.preempts {
-        let message = "has no effect in this version: no unit takes the room of another";
-        fields.warning("preemptionPolicy", "NoEffect", message);
-    }
     let declared = fields.objects("replicaPaths").unwrap_or_default();
     placing.replica_paths = declared.into_iter().filter_map(replica_path).collect();
     if let Some(clusters) = fields.object("clusters") {
@@ -316,6 +312,10 @@ fn replica_path(mut fields: Fields<'_>) -> Option<DeclaredReplicas> {
 /// What goes together, and what has no effect.
 pub(super) fn check(fields: &Fields<'_>, scheduling: Scheduling, placing: &Placing, subscribers: &[Subscriber]) {
     let divides = scheduling != Scheduling::Replication;
+    if placing.preempts && (!scheduling.is_by_room() || placing.policy == SchedulingPolicy::Clusternet) {
+        let message = "has no effect: only what is divided by room, by our own rules, takes the room of others";
+        fields.warning("preemptionPolicy", "NoEffect", message);
+    }
     if placing.clusters.spread.len() > 1 {
         let message = "names more than one label to spread over";
         fields.error(
@@ -376,10 +376,6 @@ pub(super) fn of_fleet(mut fields: Fields<'_>) -> SchedulingSpec {
     let preemption = fields.choice("preemption", &[("never", false), ("lowerPriority", true)]);
     let failover = fields.object("failover").and_then(failover);
     let move_timeout_seconds = duration(&mut fields, "moveTimeout");
-    if preemption == Some(true) {
-        let message = "has no effect in this version: no unit takes the room of another";
-        fields.warning("preemption", "NoEffect", message);
-    }
     fields.finish();
     SchedulingSpec {
         placement_approval,

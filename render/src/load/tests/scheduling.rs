@@ -112,6 +112,19 @@ fn bounds_and_subgroups_belong_to_a_subscriber() {
 }
 
 #[test]
+fn only_what_is_divided_by_room_takes_the_room_of_others() {
+    let policy = "preemptionPolicy: PreemptLowerPriority";
+    let none = ["s.yaml:7 Warning NoEffect spec.preemptionPolicy"];
+    assert!(spec(OURS, &format!("{TO}\n  {policy}"), &none).placing.preempts);
+    let dynamic = "schedulingStrategy: Dividing\n  dividingScheduling: {type: Dynamic}";
+    assert!(
+        spec(OURS, &format!("{TO}\n  {policy}\n  {dynamic}"), &[])
+            .placing
+            .preempts
+    );
+}
+
+#[test]
 fn what_clusternet_fills_in_for_everybody_is_nobodys_wish() {
     let found = spec(THEIRS, &format!("{TO}\n  preemptionPolicy: PreemptLowerPriority"), &[]);
     assert!(!found.placing.preempts);
@@ -197,7 +210,7 @@ fn a_fleet_says_what_may_move_placements() {
     let (found, findings) = fleet(
         "placementApproval: withinBounds, preemption: lowerPriority, failover: {after: 5m, budget: {clusters: 1, per: 1h}}",
     );
-    assert_eq!(findings, ["fleet.yaml:5 Warning NoEffect spec.scheduling.preemption"]);
+    assert!(findings.is_empty(), "{findings:?}");
     assert_eq!(found.placement_approval, PlacementApproval::WithinBounds);
     assert!(found.preemption);
     let failover = Failover {

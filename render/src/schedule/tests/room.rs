@@ -1,5 +1,8 @@
 //! Replicas by the room that clusters have.
 
+mod moves;
+mod preemption;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -24,10 +27,13 @@ pub(super) fn everywhere(scheduling: Scheduling) -> Subscription {
 }
 
 pub(super) fn scheduled(fleet: &Fleet, reports: &Reports, previous: Option<UnitPlacement>) -> Scheduled {
+    scheduled_by(fleet, reports, previous, &Moves::default())
+}
+
+fn scheduled_by(fleet: &Fleet, reports: &Reports, previous: Option<UnitPlacement>, moves: &Moves) -> Scheduled {
     let key = fleet.units.keys().next().expect("the fleet has a unit").clone();
     let previous = previous.into_iter().map(|unit| (key.clone(), unit)).collect();
-    let moves = Moves::default();
-    let context = Context::new(fleet, reports, &previous, &moves, 0);
+    let context = Context::new(fleet, reports, &previous, moves, 0);
     let unit = &fleet.units[&key];
     schedule_unit(&context, &mut Ledger::default(), &workloads_of(unit), unit)
 }
