@@ -159,6 +159,10 @@ pub const TREE_DEPTH_MAX: usize = 128;
 /// Commits searched for the last good content of a file, or for the trailer that accepts a rewrite.
 pub const HISTORY_COMMITS_MAX: usize = 1_000;
 
+/// Commits of `released` in which an older placement is looked for: a week of a decision every 20 minutes. Each is a
+/// few objects to read, and only where a unit asks for something else than before.
+pub const MEMORY_COMMITS_MAX: usize = 500;
+
 /// Decoded Git objects kept while one repository is read: 10,000 manifests of 3 KiB.
 pub const OBJECT_CACHE_BYTES: usize = 32 << 20;
 

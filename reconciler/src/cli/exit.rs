@@ -55,6 +55,11 @@ Exit codes: 0 nothing changes, 1 something changes, 2 an error or an Error findi
 pub(super) const HELP_SIMULATE: &str = "\
 Exit codes: 0 nothing differs, 1 something differs, 2 an error, 64 wrong usage";
 
+/// For the `--help` of `rebalance`.
+#[cfg(feature = "hub")]
+pub(super) const HELP_REBALANCE: &str = "\
+Exit codes: 0 nothing would move, or it is committed, 1 something would move, 2 an error, 64 wrong usage";
+
 /// For the `--help` of `verify`.
 #[cfg(feature = "hub")]
 pub(super) const HELP_VERIFY: &str = "\

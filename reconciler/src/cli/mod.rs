@@ -44,6 +44,8 @@ mod plan;
 #[cfg(feature = "hub")]
 mod progress;
 #[cfg(feature = "hub")]
+mod rebalance;
+#[cfg(feature = "hub")]
 mod reconcile;
 #[cfg(feature = "hub")]
 mod remote;
@@ -136,6 +138,9 @@ enum Command {
     /// Commit that a cluster whose file is gone is remembered no more: what is left there stays.
     #[cfg(feature = "hub")]
     Forget(forget::Forget),
+    /// Show what would move if units were placed anew, and commit that they are.
+    #[cfg(feature = "hub")]
+    Rebalance(rebalance::RebalanceArguments),
     /// Ask the hub to look at its repositories now, and wait for what becomes of it.
     #[cfg(feature = "hub")]
     Reconcile(reconcile::Reconcile),
@@ -216,6 +221,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::AllowPrune(allow) => allow::run(&allow),
         #[cfg(feature = "hub")]
         Command::Forget(forget) => forget::run(&forget),
+        #[cfg(feature = "hub")]
+        Command::Rebalance(rebalance) => Ok(rebalance::run(&rebalance)),
         #[cfg(feature = "hub")]
         Command::Reconcile(reconcile) => reconcile::run(&reconcile),
         #[cfg(feature = "hub")]

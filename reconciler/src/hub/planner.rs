@@ -17,6 +17,7 @@ use super::engine::Planned;
 use super::guarding::{KnownBudgets, Rules};
 use super::keeper::Keeper;
 use super::leaving::Leaving;
+use super::moves::{Memories, Words};
 use super::publish::SourceCommit;
 use super::source::{Source, SourceError};
 use crate::limits::{GATE_COMMITS_MAX, PROPOSAL_COMMITS_MAX};
@@ -57,6 +58,10 @@ pub(super) struct Known<'a> {
     pub(super) reports: Reports,
     /// No source commit asks for the decision.
     pub(super) unasked: bool,
+    /// Units whose words to place them anew found nothing to move, up to a revision.
+    pub(super) rebalanced: BTreeMap<UnitKey, Revision>,
+    /// Whether the revision was decided on before.
+    pub(super) decided: bool,
     /// In seconds since 1970.
     pub(super) now: i64,
 }
@@ -82,6 +87,8 @@ impl Planner {
             previews,
             reports,
             unasked,
+            rebalanced,
+            decided,
             now,
             ..
         } = known;
@@ -111,8 +118,10 @@ impl Planner {
             holdings: &holdings,
         };
         let departed = departed(&self.source, &fleet, &previous, accepted)?;
-        let found = found.into_iter().chain(departing::findings(&departed)).collect();
-        let snapshot = Snapshot {
+        let words = Words::read(&self.source, &fleet, since, &rebalanced)?;
+        let found = found.into_iter().chain(departing::findings(&departed));
+        let mut found: Vec<Finding> = found.chain(words.findings).collect();
+        let mut snapshot = Snapshot {
             chart_previews: previews,
             reports,
             moves: Moves {
@@ -121,7 +130,22 @@ impl Planner {
             },
             ..snapshot(&fleet, Arc::clone(&previous), now)
         };
-        let (plan, mut findings, _) = guarded(&snapshot, found, &mut memos.plan, &evidence);
+        snapshot.moves.rebalance = words.rebalance;
+        snapshot.moves.decided = decided;
+        let plan = match &self.keeper {
+            None => plan(&snapshot, &mut memos.plan),
+            Some(keeper) => {
+                let memories = Memories {
+                    source: &self.source,
+                    since,
+                    state: keeper.repository(),
+                };
+                let (plan, trouble) = memories.plan(&mut snapshot, &mut memos.plan)?;
+                found.extend(trouble);
+                plan
+            }
+        };
+        let (plan, mut findings, _) = judged(&snapshot, plan, found, &evidence);
         let leaving = Leaving {
             source: &self.source,
             fleet: &fleet,
@@ -241,26 +265,18 @@ pub fn plan_guarded(
     memo: &mut Memo,
     evidence: &Evidence<'_>,
 ) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
-    guarded(&snapshot(fleet, previous, now), findings, memo, evidence)
+    let snapshot = snapshot(fleet, previous, now);
+    let plan = plan(&snapshot, memo);
+    judged(&snapshot, plan, findings, evidence)
 }
 
-/// As [`plan_guarded`], of a snapshot that is made elsewhere.
-pub fn plan_snapshot(
+/// Holds back what must not go in a plan of this snapshot; as [`plan_guarded`] does.
+pub fn judged(
     snapshot: &Snapshot,
+    mut plan: Plan,
     findings: Vec<Finding>,
-    memo: &mut Memo,
     evidence: &Evidence<'_>,
 ) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
-    guarded(snapshot, findings, memo, evidence)
-}
-
-fn guarded(
-    snapshot: &Snapshot,
-    findings: Vec<Finding>,
-    memo: &mut Memo,
-    evidence: &Evidence<'_>,
-) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
-    let mut plan = plan(snapshot, memo);
     let exceeded = guard(snapshot, &mut plan, evidence);
     let findings = all_findings(findings, &plan);
     (plan, findings, exceeded)

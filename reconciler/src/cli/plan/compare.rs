@@ -8,10 +8,12 @@ use render::describe::Description;
 use render::guard::{Evidence, Exceeded, Holdings};
 use render::load::LoadMemo;
 use render::model::{DeletionPolicy, DriftMode};
+use render::nearest::nearest;
 use render::plan::{
     Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, PredictedChange, Share, Staying,
     UnplacedChange, changes_charts, deltas, fixed, plan, settle, unplaced_changes,
 };
+use render::schedule::RebalanceWord;
 use render::suspend::Suspensions;
 use render::{ClusterName, Digest, Finding, Fleet, ObjectKey, Plan, Published, Revision, Snapshot, UnitKey};
 use serde::Serialize;
@@ -22,7 +24,7 @@ use super::{Revisions, immutable};
 use crate::cli::rooms::Rooms;
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
-use crate::hub::{Leaving, Rules, departed, departed_findings, load_revision, plan_snapshot, snapshot};
+use crate::hub::{Leaving, Memories, Rules, Words, departed, departed_findings, judged, load_revision, snapshot};
 
 /// A plan as it is shown.
 #[derive(Serialize)]
@@ -130,6 +132,11 @@ enum Contents {
 }
 
 pub(super) fn shown(arguments: &Revisions, rooms: &Rooms<'_>) -> anyhow::Result<Shown> {
+    shown_with(arguments, rooms, &[])
+}
+
+/// As [`shown`], as if the newest commit said these words too.
+pub(super) fn shown_with(arguments: &Revisions, rooms: &Rooms<'_>, words: &[RebalanceWord]) -> anyhow::Result<Shown> {
     let source = arguments.clone.open()?;
     let to = source
         .resolve(&arguments.to)
@@ -137,7 +144,7 @@ pub(super) fn shown(arguments: &Revisions, rooms: &Rooms<'_>) -> anyhow::Result<
     let mut before = before(arguments, &source, rooms)?;
     let now = jiff::Timestamp::now().as_second();
     let published = std::mem::take(&mut before.published);
-    let planned = guarded(&source, &to, published, (&before, rooms), now)?;
+    let planned = guarded(&source, &to, published, (&before, rooms, words), now)?;
     let deltas = deltas(&planned.previous.units, &planned.plan.units);
     let mut parts = Vec::new();
     for delta in &deltas {
@@ -235,14 +242,23 @@ fn guarded(
     source: &Source,
     revision: &Revision,
     previous: Published,
-    (before, rooms): (&Before, &Rooms<'_>),
+    (before, rooms, said): (&Before, &Rooms<'_>, &[RebalanceWord]),
     now: i64,
 ) -> anyhow::Result<Planned> {
     let unreadable = || format!("failed to read {revision}");
     let (fleet, found) = load_revision(source, revision, &mut LoadMemo::default()).with_context(unreadable)?;
     let (fleet, previous) = (Arc::new(fleet), Arc::new(previous));
     let departed = departed(source, &fleet, &previous, None).with_context(unreadable)?;
-    let found = found.into_iter().chain(departed_findings(&departed)).collect();
+    let since = before.revision.as_ref();
+    let mut words = Words::read(source, &fleet, since, &BTreeMap::new()).with_context(unreadable)?;
+    for word in said {
+        words
+            .add(&fleet, word)
+            .then_some(())
+            .with_context(|| unknown(&fleet, word))?;
+    }
+    let found = found.into_iter().chain(departed_findings(&departed));
+    let mut found: Vec<Finding> = found.chain(words.findings).collect();
     let orphaned = departed
         .clusters
         .iter()
@@ -260,12 +276,22 @@ fn guarded(
         allowed: &rules.allowed,
         holdings: &holdings,
     };
-    let snapshot = Snapshot {
+    let mut snapshot = Snapshot {
         reports: rooms.of(&fleet)?,
         ..snapshot(&fleet, Arc::clone(&previous), now)
     };
+    snapshot.moves.rebalance = words.rebalance;
     let memo = &mut Memo::default();
-    let (plan, findings, exceeded) = plan_snapshot(&snapshot, found, memo, &evidence);
+    let plan = match &before.contents {
+        Contents::Committed(state, _) => {
+            let memories = Memories { source, since, state };
+            let (plan, trouble) = memories.plan(&mut snapshot, memo).with_context(unreadable)?;
+            found.extend(trouble);
+            plan
+        }
+        Contents::Planned(_) | Contents::None => plan(&snapshot, memo),
+    };
+    let (plan, findings, exceeded) = judged(&snapshot, plan, found, &evidence);
     let leaving = Leaving {
         source,
         fleet: &fleet,
@@ -286,6 +312,16 @@ fn guarded(
         exceeded,
         staying: Staying { clusters, units },
     })
+}
+
+/// That a word names no unit, with what may have been meant.
+fn unknown(fleet: &Fleet, word: &RebalanceWord) -> String {
+    let names: Vec<String> = fleet.units.keys().map(ToString::to_string).collect();
+    let near = nearest(&word.to_string(), names.iter().map(String::as_str));
+    let hint = near
+        .map(|near| format!("; hint: did you mean {near}?"))
+        .unwrap_or_default();
+    format!("no unit is {word}{hint}")
 }
 
 /// The clusters of a unit that change alike, with their contents.

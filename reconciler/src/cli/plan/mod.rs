@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use render::Finding;
+use render::schedule::RebalanceWord;
+use render::{Finding, UnitKey};
 use serde_json::json;
 
 pub(super) use clone::CloneOptions;
@@ -176,6 +177,26 @@ pub(super) fn findings(
         ..of_head(&clone.repository, "")
     };
     Ok(compare::shown(&revisions, rooms)?.findings)
+}
+
+/// Shows what becomes of units of a clone's newest commit if they are placed anew, and whether that is anything.
+pub(super) fn show_rebalance(
+    (clone, branch): (&std::path::Path, &str),
+    rooms: &Rooms<'_>,
+    words: &[RebalanceWord],
+) -> anyhow::Result<bool> {
+    let mut shown = compare::shown_with(&of_head(clone, branch), rooms, words)?;
+    let is_meant = |unit: &UnitKey| words.iter().any(|word| word.names(unit));
+    shown.units.retain(|unit| is_meant(&unit.unit));
+    shown
+        .findings
+        .retain(|finding| finding.unit.as_ref().is_some_and(is_meant));
+    shown.summary = summary::Summary::of(&shown.units, &shown.findings);
+    output::print(&text::text(&shown, Color::Auto.is_on()));
+    for finding in once(&shown.findings) {
+        output::tell(&format!("{}\n", in_sight(&finding)));
+    }
+    Ok(!shown.units.is_empty())
 }
 
 /// In a line: what the newest commit of a clone changes in what the hub rendered, as far as the clone knows it.

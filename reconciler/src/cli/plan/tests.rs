@@ -587,3 +587,38 @@ fn a_plan_by_recorded_room_shows_who_gets_what_and_what_finds_no_place() {
         "{text}"
     );
 }
+
+#[test]
+fn a_word_that_nobody_committed_yet_shows_what_it_would_move() {
+    let clone = Clone::new();
+    let divided = "  schedulingStrategy: Dividing\n  dividingScheduling: {type: Dynamic}\n";
+    clone.write("subscriptions/web.yaml", &(subscription("web", "prod") + divided));
+    clone.write(
+        "feeds/web/web.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replicas: 6, template: {spec: {containers: [{name: web}]}}}\n",
+    );
+    clone.write("clusters/a.yaml", &cluster("a", "prod"));
+    clone.commit();
+    clone.write("clusters/b.yaml", &cluster("b", "prod"));
+    clone.commit();
+    let one: serde_json::Value = serde_json::from_str(&capacity()).expect("it is JSON");
+    let both = json!({ "clusters": { "a": one["clusters"]["a"], "b": one["clusters"]["a"] } });
+    let file = clone.0.path().join("capacity.json");
+    fs::write(&file, both.to_string()).expect("it is writable");
+    let arguments = clone.arguments(&["--from", "HEAD~1", "--reports", &file.display().to_string()]);
+    let rooms = Rooms::new(&arguments.rooms, None);
+    let text = |words: &[&str]| {
+        let words = words.iter().map(|text| RebalanceWord::parse(text).expect("it is one"));
+        let words: Vec<_> = words.collect();
+        compare::shown_with(&arguments.revisions, &rooms, &words).map(|shown| text::text(&shown, false))
+    };
+    let usual = text(&[]).expect("it is readable");
+    assert!(
+        !usual.contains("6 -> 3"),
+        "a cluster that joins gets nothing by itself: {usual}"
+    );
+    let moved = text(&["shop/*"]).expect("it is readable");
+    assert!(moved.contains("6 -> 3"), "{moved}");
+    let unknown = text(&["shop/wep"]).expect_err("no unit is named so");
+    assert_eq!(unknown.to_string(), "no unit is shop/wep; hint: did you mean shop/web?");
+}

@@ -258,6 +258,10 @@ pub enum Effect {
         reports: Reports,
         /// The revision was decided on before, so that no source commit asks for this plan.
         unasked: bool,
+        /// Units whose words to place them anew found nothing to move, up to a revision.
+        rebalanced: BTreeMap<UnitKey, Revision>,
+        /// Whether the revision was decided on before.
+        decided: bool,
     },
     /// Say which objects contents of what is published have.
     Weigh {

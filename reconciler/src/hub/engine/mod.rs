@@ -13,6 +13,7 @@ mod clusters;
 mod condition;
 mod event;
 mod moved;
+mod moves;
 mod orphans;
 mod proposals;
 mod recovery;
@@ -197,6 +198,7 @@ fn plan_due(state: &mut State) -> Option<Effect> {
     state.rooms_moved = false;
     state.again_at = None;
     state.planning = Some(revision.clone());
+    let decided = state.was_decided(&revision) && state.proposed.is_none();
     Some(Effect::Plan {
         unasked: state.was_decided(&revision),
         revision,
@@ -206,6 +208,9 @@ fn plan_due(state: &mut State) -> Option<Effect> {
         let_go: state.let_go(),
         capabilities: state.capabilities(),
         reports: state.rooms(),
+        rebalanced: state.rebalanced.clone(),
+        // What waits for a merge is not decided yet.
+        decided,
     })
 }
 
@@ -230,11 +235,12 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     let by_commit = is_waited_for || !Moved::new(&previous.units, &planned, now).is_all();
     state.planned = Some((revision.clone(), base.clone()));
     state.plan_failed = None;
-    state.by_room.clone_from(&planned.plan.by_room);
     state.asked_at = (!planned.plan.questions.is_empty()).then_some(now);
     if let Some(at) = planned.plan.again_at {
         state.look_again(at);
     }
+    moves::planned(state, &planned);
+    let rebalanced = planned.plan.rebalanced.clone();
     let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings.clone());
     state.accepted = Some(revision.clone());
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
@@ -244,7 +250,7 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
         || forgets(previous.record.as_ref(), &planned.departed, &planned.fleet);
     let decides = state.recovery.is_none() && state.malformed.is_none();
     if decides {
-        state.decided = Some(revision);
+        state.decided = Some(revision.clone());
     }
     if decides && (base.is_none() || changes) {
         state.begin_write();
@@ -256,6 +262,9 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
             state.merged = state.decided.clone();
         }
         proposals::nothing_to_decide(state);
+    }
+    if decides {
+        moves::nothing_to_move(state, &revision, rebalanced);
     }
     effects.extend(next(state, now));
     effects
@@ -280,7 +289,11 @@ fn decision(state: &mut State, planned: Planned, by_commit: bool) -> Write {
     let record = ReleaseRecord {
         departed: planned.departed,
         orphaned: planned.orphaned,
-        cause: if by_commit { Cause::SourceCommit } else { cause },
+        cause: match by_commit {
+            true if moves::is_rebalance(&state.previous().units, &planned.plan) => Cause::Rebalance,
+            true => Cause::SourceCommit,
+            false => cause,
+        },
         ..record(&revision)
     };
     let gate = if unattended { Approval::None } else { planned.gate };

@@ -96,6 +96,8 @@ pub struct State {
     pub(super) patience: Option<i64>,
     /// When time alone may decide something, in seconds since 1970.
     pub(super) again_at: Option<i64>,
+    /// Units that commits asked to place anew and that had nothing to move: up to which revision.
+    pub(super) rebalanced: BTreeMap<UnitKey, Revision>,
     /// What charts are predicted to bring may be other than when it was planned last.
     pub(super) predictions_moved: bool,
     /// A cluster holds the newest sequence with another list, so that another sequence is due.

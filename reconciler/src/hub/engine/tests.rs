@@ -1,6 +1,7 @@
 mod approval;
 mod in_turn;
 mod leaving;
+mod moves;
 mod previews;
 mod refs;
 mod rooms;

@@ -107,6 +107,15 @@ pub enum StateError {
         #[source]
         source: Box<LayoutError>,
     },
+    /// An older placement that cannot be read.
+    #[error("failed to understand how {unit} was placed")]
+    Remembered {
+        /// The unit.
+        unit: UnitKey,
+        /// Why.
+        #[source]
+        source: Box<LayoutError>,
+    },
     /// An object could not be written.
     #[error("failed to write to the state repository")]
     Write(#[source] gix::Error),

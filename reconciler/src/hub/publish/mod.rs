@@ -16,6 +16,7 @@ mod commit_index;
 mod content;
 mod error;
 mod lock;
+mod memories;
 mod message;
 mod proposal;
 mod refs;

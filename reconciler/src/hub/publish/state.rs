@@ -9,6 +9,7 @@ use gix::ObjectId;
 use render::{Digest, Published, Revision};
 
 use super::commit_index::CommitIndex;
+use super::memories::Looked;
 use super::{StateError, StateRef, StateRefs, lock};
 use crate::hub::repository::{LocalRepository, Relation, commit, first_parent, object_id, relation, revision};
 use crate::hub::source::Source;
@@ -72,6 +73,8 @@ pub(super) struct Memory {
     pub(super) proven: HashSet<(ObjectId, Digest)>,
     /// Commit → the root of its first parents.
     roots: HashMap<CommitId, CommitId>,
+    /// How units were placed when they asked for something, as far as that was looked for.
+    pub(super) looked: Looked,
 }
 
 impl Memory {

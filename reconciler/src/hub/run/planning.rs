@@ -32,6 +32,8 @@ impl Hub {
             capabilities,
             reports,
             unasked,
+            rebalanced,
+            decided,
         } = effect
         else {
             return;
@@ -49,6 +51,7 @@ impl Hub {
                     predicted: predictors.answers(now),
                     ..reports.clone()
                 };
+                let rebalanced = rebalanced.clone();
                 blocking(move || {
                     let known = Known {
                         base,
@@ -59,6 +62,8 @@ impl Hub {
                         reports,
                         now,
                         unasked,
+                        rebalanced,
+                        decided,
                     };
                     planner.plan(&revision, known)
                 })

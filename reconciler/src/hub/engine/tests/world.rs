@@ -111,6 +111,10 @@ pub(super) struct World {
     pub(super) again_at: Option<i64>,
     /// Whether no commit asked for the newest plan.
     pub(super) unasked: bool,
+    /// Whether the newest plan is of a revision that was decided on.
+    pub(super) decided: bool,
+    /// Units that commits ask to place anew, where that word is not over.
+    pub(super) rebalanced: BTreeSet<UnitKey>,
     /// What the newest plan was told of rooms.
     pub(super) reports: render::schedule::Reports,
     pub(super) commits: u32,
@@ -140,6 +144,8 @@ impl World {
             asks: false,
             again_at: None,
             unasked: false,
+            decided: false,
+            rebalanced: BTreeSet::new(),
             reports: render::schedule::Reports::default(),
             commits: 0,
             orphaned: BTreeMap::new(),
@@ -217,17 +223,22 @@ impl World {
                 base,
                 reports,
                 unasked,
+                rebalanced,
+                decided,
                 ..
             } => {
                 self.plans += 1;
+                self.decided = decided;
                 self.reports = reports;
                 self.unasked = unasked;
                 let (fleet, units) = self.source[&revision].clone();
+                let is_over = |unit: &&UnitKey| rebalanced.get(*unit) == Some(&revision);
                 let plan = Plan {
                     units,
                     by_room: self.by_room.clone(),
                     questions: self.questions(),
                     again_at: self.again_at,
+                    rebalanced: self.rebalanced.iter().filter(|unit| !is_over(unit)).cloned().collect(),
                     ..Plan::default()
                 };
                 Some(Event::Planned(Box::new(Planned {
