@@ -4,6 +4,7 @@ use flotilla_tests::{Flotilla, Output, eventually, pool, scratch};
 use serde_json::Value;
 
 use super::support::*;
+use super::taking::in_clone;
 
 pub(super) const DEPLOYMENT: &str = "\
 apiVersion: apps/v1
@@ -70,6 +71,38 @@ fn replicas_go_where_nodes_have_room_stay_there_and_follow_when_room_comes() {
     assert_eq!(commits, before + 2, "one commit for each decision");
     nodes("amsterdam", "uncordon", "node-0");
     nodes("bogota", "uncordon", "node-1");
+
+    // A revert restores what was, and not what room would say today.
+    let fewer = DEPLOYMENT.replace("replicas: 30", "replicas: 20");
+    fleet.push("Send ten home", &[("feeds/harbour/crew.yaml", &fewer)]);
+    replicas([8, 5, 7]);
+    fleet.repository.git(&["revert", "--no-edit", "HEAD"]);
+    fleet.repository.push();
+    replicas([12, 8, 10]);
+    assert!(placement().contains("as it was at "), "{}", placement());
+
+    // What would move if it were placed anew is shown, and moves once a commit asks for it.
+    let rebalance = |more: &[&str]| {
+        let api = fleet.api();
+        in_clone(
+            &fleet,
+            &[&["rebalance", "sea/harbour", "--server", &api], more].concat(),
+        )
+    };
+    let shown = rebalance(&[]);
+    assert_eq!(shown.code(), Some(1), "{shown:?}");
+    assert!(
+        shown.stdout.contains("sea/harbour") && shown.stdout.contains("12 -> 10"),
+        "{shown:?}"
+    );
+    rebalance(&["--commit", "--push", "-m", "Spread the crew"]).expect_ok();
+    assert!(fleet.repository.message("main").ends_with("Rebalance: sea/harbour\n"));
+    replicas([10, 10, 10]);
+    let record = fleet.repository.read("flotilla/rendered", "release.yaml");
+    assert!(record.is_some_and(|record| record.contains("cause: rebalance")));
+    let again = rebalance(&[]);
+    assert_eq!(again.code(), Some(0), "nothing more would move: {again:?}");
+    assert_verified(&fleet.repository);
 }
 
 /// What a person asks while six of thirty find no place.
