@@ -72,6 +72,12 @@ fn replicas_go_where_nodes_have_room_stay_there_and_follow_when_room_comes() {
     nodes("amsterdam", "uncordon", "node-0");
     nodes("bogota", "uncordon", "node-1");
 
+    eventually(LIMIT, "it is told that every node takes pods", || {
+        let told = Flotilla::run(&["get", "capacity", "-o", "json", "--server", &fleet.api()]).stdout;
+        let is_told = told.contains("clusters") && !told.contains("node.kubernetes.io/unschedulable");
+        if is_told { Ok(()) } else { Err(told) }
+    });
+
     // A revert restores what was, and not what room would say today.
     let fewer = DEPLOYMENT.replace("replicas: 30", "replicas: 20");
     fleet.push("Send ten home", &[("feeds/harbour/crew.yaml", &fewer)]);
@@ -96,7 +102,12 @@ fn replicas_go_where_nodes_have_room_stay_there_and_follow_when_room_comes() {
         "{shown:?}"
     );
     rebalance(&["--commit", "--push", "-m", "Spread the crew"]).expect_ok();
-    assert!(fleet.repository.message("main").ends_with("Rebalance: sea/harbour\n"));
+    assert!(
+        fleet
+            .repository
+            .message("main")
+            .contains("\n\nRebalance: sea/harbour\n")
+    );
     replicas([10, 10, 10]);
     let record = fleet.repository.read("flotilla/rendered", "release.yaml");
     assert!(record.is_some_and(|record| record.contains("cause: rebalance")));
