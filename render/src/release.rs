@@ -12,6 +12,7 @@
 
 mod hand_over;
 mod in_turn;
+mod order;
 mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,6 @@ use std::sync::Arc;
 use crate::by_object::ByObject;
 use crate::digest::Digest;
 use crate::guard::Holdings;
-use crate::model::DependencyClusters;
 use crate::name::{ClusterName, UnitKey};
 use crate::published::{Placement, Published, UnitPlacement, Variant};
 use crate::suspend::Suspensions;
@@ -157,7 +157,7 @@ pub fn reads_outcomes(target: &Published, released: &Published) -> bool {
         let wanted = target.units.get(key);
         wanted.is_some_and(|wanted| wanted != present && in_turn::is_under_way(wanted, present))
     };
-    units.any(|unit| !unit.removed_after.is_empty() || needed_everywhere(unit).next().is_some())
+    units.any(|unit| !unit.removed_after.is_empty() || order::needed_everywhere(unit).next().is_some())
         || released.units.iter().any(moves)
 }
 
@@ -264,36 +264,6 @@ impl Change<'_> {
     }
 }
 
-/// The units that must be healthy on every cluster before this one is released.
-fn needed_everywhere(unit: &UnitPlacement) -> impl Iterator<Item = &UnitKey> {
-    let everywhere = unit
-        .depends_on
-        .iter()
-        .filter(|needed| needed.clusters == DependencyClusters::All);
-    everywhere.map(|needed| &needed.unit)
-}
-
-/// The units that need `unit` everywhere and are to leave a cluster.
-fn leaving_with<'a>(
-    target: &'a Published,
-    released: &'a Published,
-    unit: &'a UnitKey,
-) -> impl Iterator<Item = &'a UnitKey> {
-    let leaves = |key: &UnitKey, present: &UnitPlacement| {
-        let stays = |cluster| {
-            target
-                .units
-                .get(key)
-                .is_some_and(|wanted| wanted.clusters.contains_key(cluster))
-        };
-        !present.clusters.keys().all(stays)
-    };
-    let needing = released.units.iter();
-    let needing = needing
-        .filter(move |(key, present)| needed_everywhere(present).any(|needed| needed == unit) && leaves(key, present));
-    needing.map(|(key, _)| key)
-}
-
 /// All that the answer is made from.
 struct Look<'a> {
     target: &'a Published,
@@ -331,7 +301,7 @@ impl<'a> Look<'a> {
                 _ if suspended => &mut None,
                 None => leaves_after.get_or_insert_with(|| self.leaves_after(unit, present)),
                 Some(to) if is_new(to) => {
-                    comes_after.get_or_insert_with(|| self.comes_after(needed_everywhere(wanted)))
+                    comes_after.get_or_insert_with(|| self.comes_after(order::needed_everywhere(wanted)))
                 }
                 // Other replicas of what is there already need nothing.
                 Some(_) => &mut None,
@@ -366,67 +336,6 @@ impl<'a> Look<'a> {
             changes.push(change);
         }
     }
-
-    /// What a new content of a unit that needs these everywhere has to wait for.
-    fn comes_after<'u>(&self, mut needed: impl Iterator<Item = &'u UnitKey>) -> Option<Wait> {
-        needed.find_map(|needed| {
-            let unit = self.target.units.get(needed)?;
-            unit.clusters.keys().find_map(|cluster| {
-                // Where it is suspended it gets no further, and nobody waits for that.
-                let suspended = self.suspensions.of(needed, cluster, self.now).is_some();
-                let why = self.lacks(needed, unit, cluster).filter(|_| !suspended)?;
-                Some((needed.clone(), cluster.clone(), why))
-            })
-        })
-    }
-
-    /// Why a unit is not there yet as the target has it.
-    fn lacks(&self, key: &UnitKey, wanted: &UnitPlacement, cluster: &ClusterName) -> Option<WaitReason> {
-        let (_, variant) = wanted.entry(cluster)?;
-        let told = self.released.units.get(key).and_then(|unit| unit.entry(cluster));
-        let is_told = told.is_some_and(|(_, told)| told.digest == variant.digest);
-        let seen = self.observed.clusters.get(cluster).and_then(|units| units.get(key));
-        match seen
-            .filter(|seen| is_told && seen.digest == Some(variant.digest))
-            .map(|seen| seen.outcome)
-        {
-            Some(Outcome::Healthy) => None,
-            Some(Outcome::Failed) => Some(WaitReason::Failed),
-            Some(Outcome::UnderWay) | None => Some(WaitReason::NotHealthy),
-        }
-    }
-
-    /// What has to be gone before a unit leaves any cluster.
-    fn leaves_after(&self, unit: &UnitKey, present: &UnitPlacement) -> Option<Wait> {
-        let with = leaving_with(self.target, self.released, unit);
-        let mut others = with.chain(&present.removed_after);
-        others.find_map(|other| Some((other.clone(), self.still_on(other, present)?, WaitReason::StillThere)))
-    }
-
-    /// A cluster that a unit is to leave and has not left yet; a cluster that said nothing may still have it.
-    fn still_on(&self, unit: &UnitKey, needed: &UnitPlacement) -> Option<ClusterName> {
-        let stays = |cluster: &ClusterName| {
-            let wanted = self.target.units.get(unit);
-            wanted.is_some_and(|wanted| wanted.clusters.contains_key(cluster))
-        };
-        let told = self
-            .released
-            .units
-            .get(unit)
-            .into_iter()
-            .flat_map(|unit| unit.clusters.keys());
-        let seen = self
-            .observed
-            .clusters
-            .iter()
-            .filter(|(_, units)| units.contains_key(unit));
-        let silent = needed
-            .clusters
-            .keys()
-            .filter(|cluster| !self.observed.clusters.contains_key(*cluster));
-        let mut all = told.chain(seen.map(|(cluster, _)| cluster)).chain(silent);
-        all.find(|cluster| !stays(cluster)).cloned()
-    }
 }
 
 /// What is released after these advances; the record is the caller's to write. `now` is in seconds since 1970.
@@ -447,26 +356,9 @@ pub fn advance(target: &Published, released: &Published, advances: Vec<Advance>,
             next.units.insert(unit, placement);
         }
     }
-    note_order(target, released, &mut next);
+    order::note(target, released, &mut next);
     in_turn::note(target, released, &mut next, now);
     next
-}
-
-/// Of what is to leave, notes what has to be gone first: once that left `released`, nothing else says so.
-fn note_order(target: &Published, released: &Published, next: &mut Published) {
-    for (key, unit) in &mut next.units {
-        let wanted = target.units.get(key);
-        let stays = |cluster| wanted.is_some_and(|wanted| wanted.clusters.contains_key(cluster));
-        if unit.clusters.keys().all(stays) {
-            unit.removed_after.clear();
-            continue;
-        }
-        let before = released.units.get(key).map(|unit| unit.removed_after.as_slice());
-        let all: BTreeSet<_> = leaving_with(target, released, key)
-            .chain(before.unwrap_or_default())
-            .collect();
-        unit.removed_after = all.into_iter().cloned().collect();
-    }
 }
 
 impl UnitPlacement {
@@ -491,255 +383,4 @@ impl UnitPlacement {
 }
 
 #[cfg(test)]
-mod tests {
-    mod hand_over;
-    mod in_turn;
-    mod order;
-
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::Fleet;
-    use crate::model::{Scheduling, SuspendedClusters, Suspension};
-    use crate::published::tests::{entry, placement};
-    use crate::selector::LabelSelector;
-
-    fn published(units: &[(&str, UnitPlacement)]) -> Published {
-        let units = units
-            .iter()
-            .map(|(unit, placement)| (unit.parse().expect("a valid unit"), placement.clone()));
-        Published {
-            record: None,
-            units: units.collect(),
-        }
-    }
-
-    /// Nobody said anything, and no content has an object.
-    fn silence(states: &[&Published]) -> Observed {
-        let units = states.iter().flat_map(|published| published.units.values());
-        let digests = units.flat_map(|unit| unit.variants.values().map(|variant| variant.digest));
-        let empty = || {
-            Some(Arc::new(Holdings {
-                objects: Vec::new(),
-                orphan: false,
-            }))
-        };
-        Observed {
-            holdings: digests.map(|digest| (digest, empty())).collect(),
-            ..Observed::default()
-        }
-    }
-
-    #[track_caller]
-    fn check(target: &Published, released: &Published, due: usize) {
-        let advances = release(target, released, Suspensions::none(), &silence(&[target, released]), 0).advances;
-        assert_eq!(advances.len(), due, "{advances:#?}");
-        let next = advance(target, released, advances, 0);
-        assert_eq!(next.units, target.units, "all at once ends at the target");
-        assert!(
-            release(target, &next, Suspensions::none(), &silence(&[target, &next]), 0) == Due::default(),
-            "and stays there"
-        );
-    }
-
-    #[test]
-    fn all_at_once_follows_the_target_entry_by_entry() {
-        let old = placement(&[entry("a", "default", "1"), entry("b", "default", "1")]);
-        let new = placement(&[entry("a", "default", "2"), entry("b", "default", "2")]);
-        let nothing = Published::default();
-        check(&published(&[("t/web", old.clone())]), &nothing, 2);
-        check(
-            &published(&[("t/web", new.clone())]),
-            &published(&[("t/web", old.clone())]),
-            2,
-        );
-        check(&published(&[("t/web", new.clone())]), &published(&[("t/web", new)]), 0);
-        check(&nothing, &published(&[("t/web", old)]), 2);
-    }
-
-    #[test]
-    fn an_entry_that_is_not_advanced_keeps_its_older_content_beside_the_newer() {
-        let old = published(&[(
-            "t/web",
-            placement(&[entry("a", "default", "1"), entry("b", "default", "1")]),
-        )]);
-        let new = published(&[(
-            "t/web",
-            placement(&[entry("a", "default", "2"), entry("b", "default", "2")]),
-        )]);
-        let only_a = release(&new, &old, Suspensions::none(), &silence(&[&new, &old]), 0)
-            .advances
-            .into_iter()
-            .take(1)
-            .collect();
-        let mixed = advance(&new, &old, only_a, 0);
-        let unit = &mixed.units[&"t/web".parse().expect("a valid unit")];
-        let (a, b) = (
-            ClusterName::parse("a").expect("valid"),
-            ClusterName::parse("b").expect("valid"),
-        );
-        assert_eq!(unit.entry(&a).expect("a has it").0.variant.as_str(), "default");
-        let (held, variant) = unit.entry(&b).expect("b keeps it");
-        assert!(held.variant.as_str().starts_with("default-held-"), "{held:?}");
-        assert_eq!(variant.digest, crate::Digest::of_bytes(b"1"));
-        check(&new, &mixed, 1);
-    }
-
-    /// A fleet of clusters a and b that declares these Suspensions.
-    fn suspended(declared: Vec<Suspension>) -> Fleet {
-        use crate::fixture;
-        let clusters = ["a", "b"].map(|name| fixture::cluster(name, &[("zone", name)]));
-        let subscription = fixture::subscription(Scheduling::Replication, Vec::new());
-        Fleet {
-            suspensions: declared.into_iter().map(Arc::new).collect(),
-            prune_budgets: Vec::new(),
-            ..fixture::fleet(clusters, subscription, crate::Base::empty())
-        }
-    }
-
-    fn suspension(unit: Option<&str>, clusters: Option<SuspendedClusters>, until: Option<i64>) -> Suspension {
-        Suspension {
-            objects: Vec::new(),
-            name: "held".to_owned(),
-            unit: unit.map(|unit| unit.parse().expect("a valid unit")),
-            clusters,
-            reason: String::new(),
-            until,
-            file: "policies/held.yaml".into(),
-            line: 1,
-        }
-    }
-
-    fn named(name: &str) -> Option<SuspendedClusters> {
-        Some(SuspendedClusters {
-            names: vec![ClusterName::parse(name).expect("a valid cluster")],
-            selector: None,
-        })
-    }
-
-    fn in_zone(zone: &str) -> Option<SuspendedClusters> {
-        let selector = LabelSelector {
-            match_labels: BTreeMap::from([("zone".to_owned(), zone.to_owned())]),
-            ..LabelSelector::default()
-        };
-        Some(SuspendedClusters {
-            names: Vec::new(),
-            selector: Some(selector),
-        })
-    }
-
-    /// Who advances, as `unit cluster`, where t/web and t/api are new on a and b.
-    #[track_caller]
-    fn advancing(held: Suspension, now: i64, expected: &[&str]) {
-        let new = placement(&[entry("a", "default", "1"), entry("b", "default", "1")]);
-        let (target, fleet) = (
-            published(&[("t/web", new.clone()), ("t/api", new)]),
-            suspended(vec![held]),
-        );
-        let due = release(
-            &target,
-            &Published::default(),
-            fleet.suspensions(),
-            &silence(&[&target]),
-            now,
-        );
-        let found: Vec<_> = due
-            .advances
-            .iter()
-            .map(|advance| format!("{} {}", advance.unit, advance.cluster))
-            .collect();
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn what_is_suspended_is_not_released_and_everything_else_is() {
-        advancing(suspension(Some("t/web"), None, None), 0, &["t/api a", "t/api b"]);
-        advancing(suspension(None, named("a"), None), 0, &["t/api b", "t/web b"]);
-        advancing(suspension(None, in_zone("b"), None), 0, &["t/api a", "t/web a"]);
-        advancing(
-            suspension(Some("t/web"), named("a"), None),
-            0,
-            &["t/api a", "t/api b", "t/web b"],
-        );
-        advancing(
-            suspension(Some("t/other"), None, None),
-            0,
-            &["t/api a", "t/api b", "t/web a", "t/web b"],
-        );
-    }
-
-    #[test]
-    fn a_suspension_ends_at_its_time() {
-        let held = suspension(Some("t/web"), None, Some(100));
-        advancing(held.clone(), 99, &["t/api a", "t/api b"]);
-        advancing(held.clone(), 100, &["t/api a", "t/api b", "t/web a", "t/web b"]);
-        let fleet = suspended(vec![held, suspension(None, named("a"), Some(50))]);
-        let next = |now| fleet.suspensions().next_end(now);
-        assert_eq!([next(0), next(50), next(100)], [Some(50), Some(100), None]);
-    }
-
-    #[test]
-    fn of_two_suspensions_the_longer_one_counts() {
-        let (short, long) = (
-            suspension(None, named("a"), Some(50)),
-            suspension(Some("t/web"), None, None),
-        );
-        for declared in [vec![short.clone(), long.clone()], vec![long, short]] {
-            let fleet = suspended(declared);
-            let (unit, a) = ("t/web".parse().expect("valid"), ClusterName::parse("a").expect("valid"));
-            let found = fleet.suspensions().of(&unit, &a, 0).expect("both hold it");
-            assert_eq!(found.until, None);
-        }
-    }
-
-    #[test]
-    fn a_removal_waits_as_well_also_on_a_cluster_that_is_not_registered() {
-        let old = published(&[(
-            "t/web",
-            placement(&[entry("a", "default", "1"), entry("gone", "default", "1")]),
-        )]);
-        let fleet = suspended(vec![suspension(Some("t/web"), in_zone("a"), None)]);
-        let due = release(&Published::default(), &old, fleet.suspensions(), &silence(&[&old]), 0);
-        assert_eq!(due.advances, [], "nobody knows the labels of a cluster that is gone");
-    }
-
-    proptest::proptest! {
-        /// Contents 0 (none) to 3 of two units on two clusters, before and after; any of the four is suspended.
-        #[test]
-        fn a_suspended_entry_never_changes_and_the_others_reach_the_target(
-            before in proptest::array::uniform4(0_u8..4),
-            after in proptest::array::uniform4(0_u8..4),
-            held in proptest::array::uniform4(proptest::bool::ANY),
-        ) {
-            let places = [("t/api", "a"), ("t/api", "b"), ("t/web", "a"), ("t/web", "b")];
-            let state = |contents: [u8; 4]| {
-                let unit = |name: &str| {
-                    let of = places.iter().zip(contents).filter(|((unit, _), content)| *unit == name && *content > 0);
-                    let entries: Vec<_> = of.map(|((_, cluster), content)| entry(cluster, "default", &content.to_string())).collect();
-                    placement(&entries)
-                };
-                let units = ["t/api", "t/web"].map(|name| (name, unit(name)));
-                published(&units.into_iter().filter(|(_, unit)| !unit.clusters.is_empty()).collect::<Vec<_>>())
-            };
-            let (released, target) = (state(before), state(after));
-            let declared = places.iter().zip(held).filter(|(_, held)| *held);
-            let fleet = suspended(declared.map(|((unit, cluster), _)| suspension(Some(unit), named(cluster), None)).collect());
-            let due = release(&target, &released, fleet.suspensions(), &silence(&[&target, &released]), 0);
-            let next = advance(&target, &released, due.advances, 0);
-            for ((unit, cluster), held) in places.iter().zip(held) {
-                let content = |from: &Published| {
-                    let unit = from.units.get(&unit.parse::<UnitKey>().expect("valid"))?;
-                    let (_, variant) = unit.entry(&ClusterName::parse(*cluster).expect("valid"))?;
-                    Some(variant.digest)
-                };
-                proptest::prop_assert_eq!(content(&next), content(if held { &released } else { &target }));
-            }
-            proptest::prop_assert!(
-                release(&target, &next, fleet.suspensions(), &silence(&[&target, &next]), 0) == Due::default(),
-                "what is held is not due again"
-            );
-            let resumed = release(&target, &next, Suspensions::none(), &silence(&[&target, &next]), 0);
-            proptest::prop_assert_eq!(advance(&target, &next, resumed.advances, 0).units, target.units, "and resuming ends at the target");
-        }
-    }
-}
+mod tests;

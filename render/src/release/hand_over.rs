@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Change, Look, WaitReason, needed_everywhere};
+use super::order::needed_everywhere;
+use super::{Change, Look, WaitReason};
 use crate::digest::Digest;
 use crate::guard::Holdings;
 use crate::name::{ClusterName, ObjectKey, UnitKey};
