@@ -79,9 +79,14 @@ pub struct Placing {
 }
 
 impl Placing {
-    /// Whether only some of the clusters that match are taken.
+    /// Whether the clusters that match are put in order, or have to be enough: each has a score then.
     pub fn is_a_choice(&self) -> bool {
         self.by_sub_group || !self.clusters.is_default()
+    }
+
+    /// Whether only some of the clusters that match are taken, so that one stands in for another.
+    pub fn takes_some(&self) -> bool {
+        self.by_sub_group || self.clusters.max.is_some() || !self.clusters.spread.is_empty()
     }
 }
 

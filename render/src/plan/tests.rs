@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fleet::{Base, ManifestObject, Unit};
 use crate::model::{
-    Cluster, DriftMode, Feed, FleetSpec, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType,
+    Choice, Cluster, DriftMode, Feed, FleetSpec, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType,
 };
 use crate::model::{Scheduling, Subscriber, Subscription, SyncMode};
 use crate::name::{ClusterName, ObjectKey};
@@ -345,4 +345,29 @@ fn a_unit_that_no_message_could_carry_is_refused_and_the_last_good_one_stays() {
             .message
             .starts_with("its 9 objects take 64 MiB, and one unit may take 60 MiB")
     );
+}
+
+#[test]
+fn a_cluster_stands_in_for_another_only_where_some_are_taken() {
+    let in_turn = |clusters: Choice| {
+        let (key, mut unit) = unit("shop/web", vec![config_map("web", "1")]);
+        let mut subscription = unit.subscription.as_ref().clone();
+        subscription.placing.clusters = clusters;
+        unit.subscription = Arc::new(subscription);
+        let plan = planned(&snapshot('1', vec![(key.clone(), unit)], Vec::new(), &Plan::default()));
+        plan.units[&key].in_turn
+    };
+    let (one, all) = (Some(1), Choice::default());
+    assert!(in_turn(Choice {
+        max: one,
+        ..all.clone()
+    }));
+    assert!(
+        !in_turn(Choice {
+            min: one,
+            ..all.clone()
+        }),
+        "they have to be enough, and each has it whole"
+    );
+    assert!(!in_turn(all));
 }

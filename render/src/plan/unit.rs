@@ -198,7 +198,7 @@ pub(super) fn plan_unit(
     planned.placement = UnitPlacement::compose(entries, &newest);
     planned.placement.depends_on = unit.subscription.apply.depends_on.clone();
     planned.placement.unplaced = scheduled.unplaced;
-    planned.placement.in_turn = unit.subscription.placing.is_a_choice();
+    planned.placement.in_turn = unit.subscription.placing.takes_some();
     planned.placement.lost = scheduled.lost;
     planned.placement.moved_at = previous.and_then(|previous| previous.moved_at);
     // What stays is not kept twice.

@@ -202,8 +202,7 @@ pub(super) fn may_move(subscription: &Subscription) -> bool {
 
 /// Whether only some of the clusters that match are taken.
 pub(super) fn chooses(subscription: &Subscription) -> bool {
-    let placing = &subscription.placing;
-    placing.by_sub_group || placing.clusters.max.is_some() || !placing.clusters.spread.is_empty()
+    subscription.placing.takes_some()
 }
 
 /// After how many seconds of silence a unit is moved; `None`: never.
