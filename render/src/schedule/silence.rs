@@ -7,7 +7,7 @@
 
 mod judgement;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::Finding;
 use crate::fleet::Fleet;
@@ -242,8 +242,14 @@ pub(super) fn seconds(seconds: u64) -> i64 {
 
 /// After how many seconds of silence the first unit of a fleet may be moved; `None`: none ever is.
 pub fn least_patience(fleet: &Fleet) -> Option<i64> {
-    let policy = fleet.spec.scheduling.failover.as_ref()?;
+    patiences(fleet, fleet.spec.scheduling.failover.as_ref()?)
+        .first()
+        .copied()
+}
+
+/// After how many seconds of silence units are moved, each number once.
+fn patiences(fleet: &Fleet, policy: &Failover) -> BTreeSet<i64> {
     let movable = fleet.units.values().filter(|unit| may_move(&unit.subscription));
     let of_units = movable.filter_map(|unit| after(policy, &unit.subscription));
-    of_units.chain([seconds(policy.after_seconds)]).min()
+    of_units.chain([seconds(policy.after_seconds)]).collect()
 }

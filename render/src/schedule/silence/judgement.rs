@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Scene, after, has_a_share, is_within, may_move, seconds};
+use super::{Scene, after, has_a_share, is_within, least_patience, may_move, patiences, seconds};
 use crate::finding::Finding;
-use crate::fleet::Unit;
 use crate::limits::LOOK_AGAIN_SECONDS;
 use crate::name::ClusterName;
 use crate::schedule::Presence;
@@ -20,18 +19,9 @@ pub(super) struct Judgement<'a> {
 }
 
 impl<'a> Scene<'a> {
-    fn movable(&self) -> impl Iterator<Item = &'a Unit> {
-        let units = self.fleet.units.values();
-        units.filter(|unit| may_move(&unit.subscription))
-    }
-
     /// Clusters that are silent for as long as the least patient unit bears, since when.
     pub(super) fn silent(&self) -> BTreeMap<&'a ClusterName, i64> {
-        let of_units = self.movable().filter_map(|unit| after(self.policy, &unit.subscription));
-        let least = of_units
-            .min()
-            .unwrap_or(i64::MAX)
-            .min(seconds(self.policy.after_seconds));
+        let least = least_patience(self.fleet).unwrap_or(i64::MAX);
         let all = self.silences().into_iter();
         all.filter(|(since, _)| self.now.saturating_sub(*since) >= least)
             .map(|(since, name)| (name, since))
@@ -40,8 +30,7 @@ impl<'a> Scene<'a> {
 
     /// When another cluster is silent or heard of for long enough, or what was not allowed may be by then.
     pub(super) fn next(&self, judgement: &Judgement<'_>) -> Option<i64> {
-        let of_units = self.movable().filter_map(|unit| after(self.policy, &unit.subscription));
-        let afters: BTreeSet<i64> = of_units.chain([seconds(self.policy.after_seconds)]).collect();
+        let afters = patiences(self.fleet, self.policy);
         let silences = self.silences();
         let due = silences
             .iter()
@@ -79,10 +68,11 @@ impl<'a> Scene<'a> {
 
     /// Whether any unit would be moved away from a cluster.
     fn is_wanted(&self, cluster: &ClusterName, since: i64) -> bool {
-        self.movable().any(|unit| {
+        self.fleet.units.values().any(|unit| {
             let subscription = &unit.subscription;
             let previous = self.previous.get(&subscription.key);
-            after(self.policy, subscription).is_some_and(|after| self.now.saturating_sub(since) >= after)
+            may_move(subscription)
+                && after(self.policy, subscription).is_some_and(|after| self.now.saturating_sub(since) >= after)
                 && has_a_share(subscription, previous, cluster)
         })
     }
