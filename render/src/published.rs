@@ -240,6 +240,13 @@ impl UnitPlacement {
         Some((placement, self.variants.get(&placement.variant)?))
     }
 
+    /// How many replicas of an object a cluster has; none where the object is not divided.
+    pub fn replicas(&self, cluster: &ClusterName, object: &ObjectKey) -> u64 {
+        let placement = self.clusters.get(cluster);
+        let replicas = placement.and_then(|placement| placement.replicas.get(object));
+        replicas.copied().unwrap_or_default()
+    }
+
     /// Variant name → digest.
     pub fn digests(&self) -> BTreeMap<VariantName, Digest> {
         self.variants

@@ -55,8 +55,8 @@ impl<'a> Begin<'a> {
         match (self, room) {
             // Nobody knows: it keeps what it has.
             (_, Room::Frozen) | (Self::AsItIs(_), _) => had,
-            (Self::AsItWas(before), Room::Unbounded) => replicas(before, at.0, at.1),
-            (Self::AsItWas(before), Room::Replicas(room)) => replicas(before, at.0, at.1).min(room.max(had)),
+            (Self::AsItWas(before), Room::Unbounded) => before.replicas(at.0, at.1),
+            (Self::AsItWas(before), Room::Replicas(room)) => before.replicas(at.0, at.1).min(room.max(had)),
             (Self::Anew, _) => 0,
             (Self::WithoutPending(_), _) => had.saturating_sub(leaving),
         }
@@ -67,7 +67,7 @@ impl<'a> Begin<'a> {
         match self {
             Self::AsItIs(_) => None,
             Self::AsItWas(before) => {
-                let (revision, was) = (made_by(before, cluster)?, replicas(before, cluster, object));
+                let (revision, was) = (made_by(before, cluster)?, before.replicas(cluster, object));
                 Some(match was == share {
                     true => format!("as it was at {revision}"),
                     false => format!("was {was} at {revision}"),
@@ -97,7 +97,7 @@ pub(super) fn is_new(
         let placed: u64 = previous
             .clusters
             .keys()
-            .map(|cluster| replicas(previous, cluster, object))
+            .map(|cluster| previous.replicas(cluster, object))
             .sum();
         placed + previous.unplaced.get(object).map_or(0, |unplaced| unplaced.replicas)
     };
@@ -108,10 +108,4 @@ pub(super) fn is_new(
 pub(super) fn made_by(placement: &UnitPlacement, cluster: &ClusterName) -> Option<String> {
     let placement = placement.clusters.get(cluster)?;
     Some(placement.revision.short().to_owned())
-}
-
-pub(super) fn replicas(placement: &UnitPlacement, cluster: &ClusterName, object: &ObjectKey) -> u64 {
-    let placement = placement.clusters.get(cluster);
-    let replicas = placement.and_then(|placement| placement.replicas.get(object));
-    replicas.copied().unwrap_or_default()
 }

@@ -29,9 +29,7 @@ pub(super) struct Staying<'p> {
 
 /// How many replicas of an object a cluster had.
 pub(super) fn had(previous: Option<&UnitPlacement>, cluster: &ClusterName, object: &ObjectKey) -> u64 {
-    let placement = previous.and_then(|unit| unit.clusters.get(cluster));
-    let replicas = placement.and_then(|placement| placement.replicas.get(object));
-    replicas.copied().unwrap_or_default()
+    previous.map_or(0, |unit| unit.replicas(cluster, object))
 }
 
 /// Where replicas stay that found no other place; what is `left` after that has none at all. Clusters that are there

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::fleet::Unit;
 use crate::model::Cluster;
 use crate::name::{ClusterName, ObjectKey, UnitKey};
-use crate::schedule::begin::{Begin, replicas};
+use crate::schedule::begin::Begin;
 use crate::schedule::candidates::search;
 use crate::schedule::desired::{Divided, desired_of};
 use crate::schedule::divided::bounds;
@@ -97,7 +97,7 @@ fn of_unit(
                 .iter()
                 .map(|given| given.replicas)
                 .sum();
-            let has = replicas(previous, name, object).saturating_sub(given);
+            let has = previous.replicas(name, object).saturating_sub(given);
             let spare = has.saturating_sub(bounds.min.unwrap_or_default());
             // What has no pod makes no room.
             let spare = spare.min(ledger.pods(&context.books(), cluster, &subscription.key, object));
