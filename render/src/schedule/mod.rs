@@ -41,7 +41,7 @@ pub use ledger::{Ledger, Workloads};
 pub use look::{PredictorWord, Standing, predictor_words, rooms, standings};
 pub use moves::{Moves, Rebalance, RebalanceWord};
 pub use placements::{Assignment, Placements, in_order, schedule};
-pub use reports::{Presence, Report, Reports};
+pub use reports::{Presence, Report, Reports, doubt};
 pub use score::Score;
 pub use share::divide;
 pub use silence::least_patience;

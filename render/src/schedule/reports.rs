@@ -50,6 +50,12 @@ pub struct Report {
     pub doubt: Option<String>,
 }
 
+/// Why what a cluster says of its room is not to be relied on; `None` where it may be.
+pub fn doubt(capacity: &Capacity) -> Option<String> {
+    let error = capacity.check().err()?;
+    Some(format!("what it says of its room cannot be: {error}"))
+}
+
 impl Reports {
     /// A cluster's room, or why nobody knows it.
     pub(super) fn of(&self, cluster: &ClusterName) -> Result<&Report, String> {

@@ -1,7 +1,7 @@
 //! What room clusters have, as a hub tells it, or as a record of its answer has it.
 
 use anyhow::bail;
-use render::schedule::Reports;
+use render::schedule::{Reports, doubt};
 use serde_json::Value;
 
 use super::GROUP;
@@ -18,9 +18,7 @@ pub(in crate::cli) fn reports(answer: Value) -> anyhow::Result<Reports> {
     }
     let mut reports: Reports = serde_json::from_value(answer)?;
     for report in reports.clusters.values_mut() {
-        if let Err(error) = report.capacity.check() {
-            report.doubt = Some(format!("what it says of its room cannot be: {error}"));
-        }
+        report.doubt = doubt(&report.capacity).or(report.doubt.take());
     }
     Ok(reports)
 }

@@ -32,15 +32,15 @@ impl Room {
         match report.capacity.take() {
             Some(capacity) => {
                 let (before, unknown) = (self.said.take(), std::mem::take(&mut self.unknown));
-                match capacity.check() {
-                    Ok(()) => {
+                match schedule::doubt(&capacity) {
+                    None => {
                         let same = unknown.is_empty() && before.is_some_and(|(before, _)| before == capacity);
                         self.said = Some((capacity, now));
                         !same
                     }
-                    Err(error) => {
+                    Some(doubt) => {
                         self.said = before;
-                        self.unknown = format!("what it says of its room cannot be: {error}");
+                        self.unknown = doubt;
                         self.unknown != unknown
                     }
                 }
