@@ -106,8 +106,8 @@ struct Change<'a> {
 
 impl<'a> Change<'a> {
     fn of(taints: &[Known<'_>], asked: Asked<'a>) -> Self {
-        const CORDONED: (&str, &str) = (TAINT_CORDONED, "NoSchedule");
-        const DRAINED: (&str, &str) = (TAINT_DRAINED, "NoExecute");
+        const CORDONED: (&str, &str) = (TAINT_CORDONED, TaintEffect::NoSchedule.as_str());
+        const DRAINED: (&str, &str) = (TAINT_DRAINED, TaintEffect::NoExecute.as_str());
         let mut change = Self::default();
         let (wanted, reason) = match asked {
             Asked::Cordon { reason } => (&[CORDONED][..], reason),

@@ -11,6 +11,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     (distance <= far).then_some(found)
 }
 
+/// What may have been meant, as the end of an error's words; empty where all are far.
+pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let near = nearest(word, candidates);
+    near.map_or_else(String::new, |near| format!("; hint: did you mean {near}?"))
+}
+
 /// Letters to insert, remove, replace or swap with their neighbour to make one word of the other.
 pub(crate) fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());

@@ -112,7 +112,7 @@ fn what_cannot_be_drained_is_refused_in_words() {
     let work = two_more();
     work.refuses(
         &["drain", "pariss"],
-        "there is no cluster pariss; there are: oslo, paris, rouen; did you mean paris?",
+        "there is no cluster pariss; there are: oslo, paris, rouen\nhint: did you mean paris?",
     );
     work.refuses(&["cordon", "oslo", "lyon"], "there is no cluster lyon");
     let usage = work.run(&["drain"]);

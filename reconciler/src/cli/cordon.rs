@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::Args;
 use render::cordon::{Asked, edited};
 use render::model::Cluster;
@@ -11,7 +10,7 @@ use render::name::wrong_label_value;
 use render::{ClusterName, Fleet};
 
 use super::clone::{Change, Clone, CloneOptions, Edit};
-use super::suspend::{fleet, list};
+use super::suspend::{absent, fleet, list};
 use super::{output, plan};
 
 /// Which clusters.
@@ -171,12 +170,7 @@ fn known<'f>(fleet: &'f Fleet, names: &[ClusterName]) -> anyhow::Result<Vec<&'f 
     let mut clusters = BTreeMap::new();
     for name in names {
         let Some(cluster) = fleet.clusters.get(name) else {
-            let near = render::nearest::nearest(name.as_str(), fleet.clusters.keys().map(ClusterName::as_str));
-            let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            bail!(
-                "there is no cluster {name}; there are: {}{hint}",
-                list(fleet.clusters.keys())
-            );
+            return Err(absent("cluster", name, fleet.clusters.keys()));
         };
         clusters.insert(name, cluster);
     }

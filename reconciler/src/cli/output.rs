@@ -70,6 +70,11 @@ pub(super) fn json(value: &Value) -> String {
     out
 }
 
+/// Adds to a text: writing to a String cannot fail.
+pub(super) fn write(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let _written = std::fmt::Write::write_fmt(text, arguments);
+}
+
 /// Rows in columns, as kubectl sets them: three blanks between, nothing behind the last.
 pub(super) struct Columns {
     widths: Vec<usize>,

@@ -4,10 +4,11 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgGroup, Args};
 use render::load::LoadMemo;
 use render::model::{FLEET_API_VERSION, ObjectName, SuspendedClusters, Suspension};
+use render::nearest::hint;
 use render::{ClusterName, Digest, Fleet, UnitKey};
 use serde_json::{Map, Value, json};
 
@@ -186,13 +187,10 @@ impl Target {
             .as_ref()
             .filter(|unit| !fleet.units.contains_key(unit))
         {
-            bail!(
-                "there is no Subscription {unit}; there are: {}",
-                list(fleet.units.keys())
-            );
+            return Err(absent("Subscription", unit, fleet.units.keys()));
         }
         if let Some(name) = self.cluster.as_ref().filter(|name| !fleet.clusters.contains_key(name)) {
-            bail!("there is no cluster {name}; there are: {}", list(fleet.clusters.keys()));
+            return Err(absent("cluster", name, fleet.clusters.keys()));
         }
         let object = self
             .object
@@ -374,6 +372,17 @@ impl std::fmt::Display for Meant<'_> {
             (None, None) => write!(f, "the fleet"),
         }
     }
+}
+
+/// That there is no such thing, with those that there are.
+pub(super) fn absent<'a, T: std::fmt::Display + 'a>(
+    kind: &str,
+    name: &T,
+    all: impl Iterator<Item = &'a T>,
+) -> anyhow::Error {
+    let all: Vec<_> = all.map(|one| one.to_string()).collect();
+    let hint = hint(&name.to_string(), all.iter().map(String::as_str));
+    anyhow!("there is no {kind} {name}; there are: {}{hint}", list(all.iter()))
 }
 
 /// The first few of them.

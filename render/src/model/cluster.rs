@@ -87,3 +87,21 @@ pub enum TaintEffect {
     /// As NoSchedule; what is placed there leaves.
     NoExecute,
 }
+
+impl TaintEffect {
+    /// Every effect with its word.
+    pub const WORDS: [(&str, Self); 3] = [
+        (Self::NoSchedule.as_str(), Self::NoSchedule),
+        (Self::PreferNoSchedule.as_str(), Self::PreferNoSchedule),
+        (Self::NoExecute.as_str(), Self::NoExecute),
+    ];
+
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::PreferNoSchedule => "PreferNoSchedule",
+            Self::NoExecute => "NoExecute",
+        }
+    }
+}

@@ -74,11 +74,7 @@ pub(super) fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
 
 /// `key=value:Effect`, as kubectl writes a taint.
 pub(super) fn text(taint: &Taint) -> String {
-    let effect = match taint.effect {
-        TaintEffect::NoSchedule => "NoSchedule",
-        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
-        TaintEffect::NoExecute => "NoExecute",
-    };
+    let effect = taint.effect.as_str();
     if taint.value.is_empty() {
         format!("{}:{effect}", taint.key)
     } else {

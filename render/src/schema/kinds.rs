@@ -4,12 +4,17 @@ use serde_json::{Value, json};
 
 use super::SourceKind;
 use super::fields::{boolean, choice, filled_text, integer, list, object, object_feed, refused, selector, text};
+use crate::model::TaintEffect;
 
 /// The largest number of Kubernetes' own integers.
 const INT32_MAX: i64 = i32::MAX as i64;
 
 /// What a taint does.
-const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+const EFFECTS: &[&str] = &[
+    TaintEffect::NoSchedule.as_str(),
+    TaintEffect::PreferNoSchedule.as_str(),
+    TaintEffect::NoExecute.as_str(),
+];
 
 /// Every kind of a fleet repository.
 pub const SOURCE_KINDS: &[SourceKind] = &[

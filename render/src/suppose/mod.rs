@@ -8,12 +8,10 @@ mod simulate;
 mod tests;
 mod words;
 
-use std::collections::BTreeMap;
-
 use crate::fleet::Fleet;
 use crate::model::{Cluster, Taint, TaintEffect};
 use crate::name::{ClusterName, UnitKey};
-use crate::nearest::nearest;
+use crate::nearest;
 use crate::schedule::Reports;
 
 pub use scale::{ObjectWords, Scale};
@@ -64,8 +62,7 @@ pub struct Hint(String);
 
 impl Hint {
     fn of<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Self {
-        let meant = nearest(word, names);
-        Self(meant.map_or_else(String::new, |meant| format!("; hint: did you mean {meant}?")))
+        Self(nearest::hint(word, names))
     }
 
     fn list(names: &[String]) -> Self {
@@ -134,12 +131,7 @@ pub fn suppose(fleet: &Fleet, reports: &Reports, suppositions: &[Supposition]) -
 }
 
 fn cluster<'a>(fleet: &'a mut Fleet, name: &ClusterName) -> Result<&'a mut Cluster, NoSuch> {
-    let hint = || Hint::of(name.as_str(), fleet.clusters.keys().map(ClusterName::as_str));
-    if !fleet.clusters.contains_key(name) {
-        return Err(NoSuch::Cluster(name.clone(), hint()));
-    }
-    let known: &mut BTreeMap<_, _> = &mut fleet.clusters;
-    known
-        .get_mut(name)
-        .ok_or_else(|| NoSuch::Cluster(name.clone(), Hint::default()))
+    let hint = Hint::of(name.as_str(), fleet.clusters.keys().map(ClusterName::as_str));
+    let known = fleet.clusters.get_mut(name);
+    known.ok_or_else(|| NoSuch::Cluster(name.clone(), hint))
 }

@@ -3,7 +3,7 @@
 use super::{ObjectWords, Scale, Supposition};
 use crate::model::{Taint, TaintEffect};
 use crate::name::{ClusterName, UnitKey, wrong_label_key, wrong_label_value};
-use crate::nearest::nearest;
+use crate::nearest;
 
 /// Words that say nothing that can be supposed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,12 +23,6 @@ fn refuse<T>(text: &str, why: impl Into<String>) -> Result<T, Unreadable> {
 fn cluster(text: &str) -> Result<ClusterName, Unreadable> {
     ClusterName::parse(text).or_else(|_| refuse(text, "is no name of a cluster"))
 }
-
-const EFFECTS: [(&str, TaintEffect); 3] = [
-    ("NoSchedule", TaintEffect::NoSchedule),
-    ("PreferNoSchedule", TaintEffect::PreferNoSchedule),
-    ("NoExecute", TaintEffect::NoExecute),
-];
 
 impl Supposition {
     /// A cluster that is lost.
@@ -122,13 +116,10 @@ impl Supposition {
 }
 
 fn effect(text: &str, word: &str) -> Result<TaintEffect, Unreadable> {
-    if let Some((_, effect)) = EFFECTS.iter().find(|(name, _)| *name == word) {
+    if let Some((_, effect)) = TaintEffect::WORDS.iter().find(|(known, _)| *known == word) {
         return Ok(*effect);
     }
-    let meant = nearest(word, EFFECTS.map(|(name, _)| name));
-    let hint = meant.map_or_else(String::new, |meant| format!("; hint: did you mean {meant}?"));
-    refuse(
-        text,
-        format!("has an effect {word:?}, which is none of NoSchedule, PreferNoSchedule, NoExecute{hint}"),
-    )
+    let known = TaintEffect::WORDS.map(|(known, _)| known);
+    let (list, hint) = (known.join(", "), nearest::hint(word, known));
+    refuse(text, format!("has an effect {word:?}, which is none of {list}{hint}"))
 }

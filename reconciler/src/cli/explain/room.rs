@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::text::{list, named, object_name, of, write};
-use crate::cli::output::{counted, visible};
+use super::text::{list, named, object_name, of};
+use crate::cli::output::{counted, visible, write};
 
 /// Whether the unit is shared out by room. Of others, the room that clusters have is told by `-o json` alone.
 pub(super) fn is_by_room(explanation: &Value) -> bool {

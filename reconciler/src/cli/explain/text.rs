@@ -1,11 +1,9 @@
 //! An explanation as text. Clusters of which the same is to be said are told together.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use super::room;
-use crate::cli::output::visible;
+use crate::cli::output::{visible, write};
 
 /// Clusters named one by one; the rest is counted.
 const CLUSTERS_SHOWN_MAX: usize = 8;
@@ -383,9 +381,4 @@ pub(super) fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'
 
 pub(super) fn of(value: &Value, field: &str) -> String {
     value[field].as_str().map(visible).unwrap_or_default()
-}
-
-/// Writing to a String cannot fail.
-pub(super) fn write(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    let _written = text.write_fmt(arguments);
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use render::capacity::{Capacity, Resources};
+use render::model::FLEET_API_VERSION;
 use render::schedule::{Report, Reports};
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ fn of_these(mut answer: Value, names: &[&str], now: i64) -> Value {
         }
     }
     if let Some(fields) = answer.as_object_mut() {
-        fields.insert("apiVersion".to_owned(), json!("fleet.flotilla.dev/v1alpha1"));
+        fields.insert("apiVersion".to_owned(), json!(FLEET_API_VERSION));
         fields.insert("kind".to_owned(), json!("Capacity"));
         fields.insert("at".to_owned(), json!(now));
     }

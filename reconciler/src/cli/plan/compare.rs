@@ -8,7 +8,7 @@ use render::describe::Description;
 use render::guard::{Evidence, Exceeded, Holdings};
 use render::load::LoadMemo;
 use render::model::{DeletionPolicy, DriftMode};
-use render::nearest::nearest;
+use render::nearest::hint;
 use render::plan::{
     Alike, Change, ClusterDelta, Delta, Fixed, Memo, ObjectChange, Part, PredictedChange, Share, Staying,
     UnplacedChange, changes_charts, deltas, fixed, plan, settle, unplaced_changes,
@@ -317,10 +317,7 @@ fn guarded(
 /// That a word names no unit, with what may have been meant.
 fn unknown(fleet: &Fleet, word: &RebalanceWord) -> String {
     let names: Vec<String> = fleet.units.keys().map(ToString::to_string).collect();
-    let near = nearest(&word.to_string(), names.iter().map(String::as_str));
-    let hint = near
-        .map(|near| format!("; hint: did you mean {near}?"))
-        .unwrap_or_default();
+    let hint = hint(&word.to_string(), names.iter().map(String::as_str));
     format!("no unit is {word}{hint}")
 }
 

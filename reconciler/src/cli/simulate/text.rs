@@ -1,13 +1,12 @@
 //! What differs, as text for people.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use render::plan::UnplacedChange;
 use render::suppose::{ClusterShift, Simulation, UnitShift};
 use render::{ByObject, ObjectKey};
 
-use crate::cli::output::{counted, visible};
+use crate::cli::output::{counted, visible, write};
 use crate::cli::plan::{in_sight, object_name, unplaced_words};
 
 pub(super) fn text(simulation: &Simulation) -> String {
@@ -81,9 +80,4 @@ fn numbers(shift: &ClusterShift) -> Vec<(&ObjectKey, String, String)> {
         .map(both)
         .filter(|(_, from, to)| from != to)
         .collect()
-}
-
-/// Writing to a String cannot fail.
-fn write(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    let _written = text.write_fmt(arguments);
 }

@@ -18,6 +18,7 @@ use kube::client::ConfigExt as _;
 use render::predictor::{InvalidAnswer, Question, is_forbidden, predicted_replicas};
 use tokio::time::timeout;
 
+use crate::fault::line;
 use crate::limits::{API_CONNECT_TIMEOUT, PREDICTION_BYTES_MAX};
 
 /// Why there is no answer that can be used.
@@ -88,7 +89,7 @@ impl Asker {
         let send = self.send.as_ref().map_err(|error| NoAnswer::Tls(error.clone()))?;
         let response = send(request(question)?)
             .await
-            .map_err(|error| NoAnswer::Unreachable(told(&error)))?;
+            .map_err(|error| NoAnswer::Unreachable(line(&error)))?;
         // A redirect leads where nobody merged that it may lead.
         if !response.status().is_success() {
             return Err(NoAnswer::Status(response.status()));
@@ -117,15 +118,4 @@ fn request(question: &Question) -> Result<Request<Full<Bytes>>, NoAnswer> {
         .header("Cluster-ID", &question.cluster_id)
         .body(Full::new(Bytes::from(question.body.to_string())))
         .map_err(|_| NoAnswer::Address)
-}
-
-/// An error with what is behind it, which says more.
-fn told(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        told.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    told
 }

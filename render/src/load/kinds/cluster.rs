@@ -14,12 +14,6 @@ use crate::model::{
 use crate::name::ClusterName;
 use crate::nearest::distance;
 
-pub(super) const EFFECTS: &[(&str, TaintEffect)] = &[
-    ("NoSchedule", TaintEffect::NoSchedule),
-    ("PreferNoSchedule", TaintEffect::PreferNoSchedule),
-    ("NoExecute", TaintEffect::NoExecute),
-];
-
 const MODES: &[(&str, SyncMode)] = &[
     ("Dual", SyncMode::Dual),
     ("Pull", SyncMode::Pull),
@@ -229,7 +223,7 @@ fn taint(mut fields: Fields<'_>) -> Option<Taint> {
     }
     let value = fields.text("value").unwrap_or_default().to_owned();
     fields.known(&["timeAdded"]);
-    let effect = fields.choice("effect", EFFECTS);
+    let effect = fields.choice("effect", &TaintEffect::WORDS);
     fields.require("effect");
     fields.finish();
     Some(Taint {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::super::declaration::{Declaration, DeclarationKey, UnitDeclaration};
 use super::super::fields::Fields;
 use super::super::pattern::{Pattern, Selection};
-use super::cluster::EFFECTS;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, apply, scheduling, selector};
 use crate::model::{
@@ -177,7 +176,7 @@ fn toleration(mut fields: Fields<'_>) -> Toleration {
     let effect = fields
         .written("effect")
         .filter(|effect| effect.as_str() != Some(""))
-        .and_then(|_| fields.choice("effect", EFFECTS));
+        .and_then(|_| fields.choice("effect", &TaintEffect::WORDS));
     let toleration_seconds = fields.integer("tolerationSeconds", i64::MIN..=i64::MAX);
     if toleration_seconds.is_some() && effect.is_some_and(|effect| effect != TaintEffect::NoExecute) {
         let message = "has no effect with another effect than NoExecute: nothing leaves for it";
