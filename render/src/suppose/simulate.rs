@@ -26,6 +26,13 @@ pub struct Simulation {
     pub findings: Vec<Finding>,
 }
 
+impl Simulation {
+    /// Whether all would be as it is.
+    pub fn is_nothing(&self) -> bool {
+        self.units.is_empty() && self.findings.is_empty()
+    }
+}
+
 /// What differs of a unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

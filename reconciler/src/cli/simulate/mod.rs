@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &SimulateArguments) -> ExitCode {
     match simulated(arguments, &supposed) {
         Ok(simulation) => {
             print(arguments.output, &simulation);
-            ExitCode::from(u8::from(!simulation.units.is_empty()))
+            ExitCode::from(u8::from(!simulation.is_nothing()))
         }
         Err(error) => {
             output::fail(error.as_ref());

@@ -56,9 +56,14 @@ fn harbour() -> io::Result<tempfile::TempDir> {
     for (path, text) in files {
         fs::write(folder.path().join(path), text)?;
     }
+    git(folder.path(), &["init", "--quiet", "--initial-branch=main"])?;
+    commit(folder.path())?;
+    Ok(folder)
+}
+
+fn commit(folder: &Path) -> io::Result<()> {
     for arguments in [
-        &["init", "--quiet", "--initial-branch=main"][..],
-        &["add", "--all"],
+        &["add", "--all"][..],
         &[
             "-c",
             "user.name=Ada",
@@ -70,13 +75,15 @@ fn harbour() -> io::Result<tempfile::TempDir> {
             "one",
         ],
     ] {
-        let done = Command::new("git")
-            .current_dir(folder.path())
-            .args(arguments)
-            .status()?;
-        assert!(done.success(), "{arguments:?}");
+        git(folder, arguments)?;
     }
-    Ok(folder)
+    Ok(())
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> io::Result<()> {
+    let done = Command::new("git").current_dir(folder).args(arguments).status()?;
+    assert!(done.success(), "{arguments:?}");
+    Ok(())
 }
 
 #[test]
@@ -119,6 +126,25 @@ sea/crew
         "calm:PreferNoSchedule",
     ]);
     assert_eq!((text.as_str(), code), ("Nothing differs.\n", ExitCode::SUCCESS));
+}
+
+#[test]
+fn what_would_be_wrong_alone_is_a_difference() {
+    let folder = harbour().expect("git starts");
+    let path = folder.path().join("crew.yaml");
+    let text = fs::read_to_string(&path).expect("it is there");
+    fs::write(&path, text + "  clusters: {min: 2}\n").expect("it is writable");
+    commit(folder.path()).expect("git starts");
+    let arguments = parsed(folder.path(), &["--label", "bogota", "sea=south"]).expect("the arguments are right");
+    let supposed = arguments.supposed().expect("they can be read");
+    let simulation = simulated(&arguments, &supposed).expect("all of it is there");
+    assert_eq!(simulation.units, [], "too few match, so that all stays where it is");
+    let text = text::text(&simulation);
+    assert!(
+        text.starts_with("No unit differs, but more would be wrong.\n\ncrew.yaml:1: warning: "),
+        "{text}"
+    );
+    assert_eq!(run(&arguments), ExitCode::from(1));
 }
 
 #[test]

@@ -16,7 +16,8 @@ pub(super) fn text(simulation: &Simulation) -> String {
         .flat_map(|unit| unit.clusters.iter().map(|shift| &shift.cluster))
         .collect();
     let mut text = match simulation.units.len() {
-        0 => "Nothing differs.\n".to_owned(),
+        0 if simulation.is_nothing() => "Nothing differs.\n".to_owned(),
+        0 => "No unit differs, but more would be wrong.\n".to_owned(),
         1 => format!("1 unit differs, on {}.\n", counted(clusters.len(), "cluster")),
         units => format!("{units} units differ, on {}.\n", counted(clusters.len(), "cluster")),
     };
