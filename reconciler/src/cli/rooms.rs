@@ -6,15 +6,17 @@ use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use render::Fleet;
 use render::schedule::Reports;
+use render::{Fleet, Published, Snapshot};
 use serde_json::Value;
 
 use super::client::{ANSWER_BYTES_MAX, Questions, rooms};
 use super::{output, wait_for};
+use crate::hub::snapshot;
 
 /// Where it comes from.
 #[derive(Clone, Debug, Default, Args)]
@@ -71,6 +73,15 @@ impl<'a> Rooms<'a> {
             (None, Some(hub)) => asked(hub)?.into(),
         };
         Ok(self.known.get_or_init(|| known).reports.clone())
+    }
+
+    /// What a plan looks at, as of the time at which the rooms were told.
+    pub(super) fn snapshot(&self, fleet: &Arc<Fleet>, previous: Arc<Published>) -> anyhow::Result<Snapshot> {
+        let reports = self.of(fleet)?;
+        Ok(Snapshot {
+            reports,
+            ..snapshot(fleet, previous, self.now())
+        })
     }
 
     /// When what is known was told, in seconds since 1970: a record is as old as it says.

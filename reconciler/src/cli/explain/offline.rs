@@ -49,7 +49,7 @@ pub(super) fn explanation(
         published: &published,
         findings: &findings,
         reports: &reports,
-        now: jiff::Timestamp::now().as_second(),
+        now: rooms.now(),
     };
     let Some(mut explained) = explain(&looking, &unit, cluster.as_ref()) else {
         output::tell(&format!("error: subscriptions \"{unit}\" not found at {revision}\n"));

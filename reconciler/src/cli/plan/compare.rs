@@ -15,7 +15,7 @@ use render::plan::{
 };
 use render::schedule::RebalanceWord;
 use render::suspend::Suspensions;
-use render::{ClusterName, Digest, Finding, Fleet, ObjectKey, Plan, Published, Revision, Snapshot, UnitKey};
+use render::{ClusterName, Digest, Finding, Fleet, ObjectKey, Plan, Published, Revision, UnitKey};
 use serde::Serialize;
 
 use super::dependants::{ClusterDependants, Removals};
@@ -24,7 +24,7 @@ use super::{Revisions, immutable};
 use crate::cli::rooms::Rooms;
 use crate::hub::publish::{CommitId, StateRepository};
 use crate::hub::source::Source;
-use crate::hub::{Leaving, Memories, Rules, Words, departed, departed_findings, judged, load_revision, snapshot};
+use crate::hub::{Leaving, Memories, Rules, Words, departed, departed_findings, judged, load_revision};
 
 /// A plan as it is shown.
 #[derive(Serialize)]
@@ -142,9 +142,8 @@ pub(super) fn shown_with(arguments: &Revisions, rooms: &Rooms<'_>, words: &[Reba
         .resolve(&arguments.to)
         .with_context(|| format!("failed to find {}", arguments.to))?;
     let mut before = before(arguments, &source, rooms)?;
-    let now = jiff::Timestamp::now().as_second();
     let published = std::mem::take(&mut before.published);
-    let planned = guarded(&source, &to, published, (&before, rooms, words), now)?;
+    let planned = guarded(&source, &to, published, (&before, rooms, words))?;
     let deltas = deltas(&planned.previous.units, &planned.plan.units);
     let mut parts = Vec::new();
     for delta in &deltas {
@@ -161,7 +160,7 @@ pub(super) fn shown_with(arguments: &Revisions, rooms: &Rooms<'_>, words: &[Reba
         groups: groups.remove(&delta.unit).unwrap_or_default(),
         predicted: Vec::new(),
         unplaced: unplaced.remove(&delta.unit).unwrap_or_default(),
-        held: held(&delta, suspensions, now),
+        held: held(&delta, suspensions, planned.now),
         unit: delta.unit,
     };
     let mut units: Vec<_> = deltas.into_iter().map(&mut change).collect();
@@ -223,17 +222,15 @@ struct Planned {
     findings: Vec<Finding>,
     exceeded: Vec<Exceeded>,
     staying: Staying,
+    /// As of when, in seconds since 1970.
+    now: i64,
 }
 
 /// A revision on a fleet that is on no cluster yet.
 fn planned(source: &Source, revision: &Revision, rooms: &Rooms<'_>) -> anyhow::Result<Plan> {
     let (fleet, _) = load_revision(source, revision, &mut LoadMemo::default())
         .with_context(|| format!("failed to read {revision}"))?;
-    let fleet = Arc::new(fleet);
-    let snapshot = Snapshot {
-        reports: rooms.of(&fleet)?,
-        ..snapshot(&fleet, Arc::default(), 0)
-    };
+    let snapshot = rooms.snapshot(&fleet.into(), Arc::default())?;
     Ok(plan(&snapshot, &mut Memo::default()))
 }
 
@@ -243,7 +240,6 @@ fn guarded(
     revision: &Revision,
     previous: Published,
     (before, rooms, said): (&Before, &Rooms<'_>, &[RebalanceWord]),
-    now: i64,
 ) -> anyhow::Result<Planned> {
     let unreadable = || format!("failed to read {revision}");
     let (fleet, found) = load_revision(source, revision, &mut LoadMemo::default()).with_context(unreadable)?;
@@ -276,10 +272,7 @@ fn guarded(
         allowed: &rules.allowed,
         holdings: &holdings,
     };
-    let mut snapshot = Snapshot {
-        reports: rooms.of(&fleet)?,
-        ..snapshot(&fleet, Arc::clone(&previous), now)
-    };
+    let mut snapshot = rooms.snapshot(&fleet, Arc::clone(&previous))?;
     snapshot.moves.rebalance = words.rebalance;
     let memo = &mut Memo::default();
     let plan = match &before.contents {
@@ -311,6 +304,7 @@ fn guarded(
         findings,
         exceeded,
         staying: Staying { clusters, units },
+        now: snapshot.now,
     })
 }
 

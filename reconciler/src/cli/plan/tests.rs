@@ -622,3 +622,27 @@ fn a_word_that_nobody_committed_yet_shows_what_it_would_move() {
     let unknown = text(&["shop/wep"]).expect_err("no unit is named so");
     assert_eq!(unknown.to_string(), "no unit is shop/wep; hint: did you mean shop/web?");
 }
+
+#[test]
+fn a_record_is_looked_at_as_of_its_time() {
+    let clone = Clone::new();
+    clone.write("clusters/a.yaml", &cluster("a", "prod"));
+    clone.write("subscriptions/web.yaml", &subscription("web", "prod"));
+    clone.write("feeds/web/a.yaml", &object("ConfigMap", "a", "data: {}"));
+    clone.write(
+        "policies/night.yaml",
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Suspension\nmetadata: {name: night}\nspec: {clusters: [a], until: 2023-11-15T00:00:00Z}\n",
+    );
+    clone.commit();
+    let file = clone.0.path().join("capacity.json");
+    let mut record: serde_json::Value = serde_json::from_str(&capacity()).expect("it is JSON");
+    record["at"] = json!(1_700_000_000);
+    fs::write(&file, record.to_string()).expect("it is writable");
+    let arguments = clone.arguments(&["--reports", &file.display().to_string()]);
+    let is_held = |rooms: &Rooms<'_>| {
+        let shown = compare::shown(&arguments.revisions, rooms).expect("it can be read");
+        !shown.units[0].held.is_empty()
+    };
+    assert!(is_held(&Rooms::new(&arguments.rooms, None)), "on 2023-11-14 it was");
+    assert!(!is_held(&Rooms::unknown()), "and it is no more");
+}

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
+use render::Published;
 use render::load::LoadMemo;
 use render::suppose::{Simulation, Supposition, Unreadable, simulate};
-use render::{Published, Snapshot};
 use serde_json::json;
 
 use super::client::{Questions, ServerOptions};
@@ -19,7 +19,7 @@ use super::plan::CloneOptions;
 use super::progress::Progress;
 use super::rooms::{RoomOptions, Rooms};
 use super::{exit, output};
-use crate::hub::{load_revision, snapshot};
+use crate::hub::load_revision;
 
 /// Show what would differ if something were so. What is placed in the rendered ref of the clone counts as placed; without
 /// one, what a plan would place. Exits with 0 when nothing differs, 1 when something does, and 2 on an error.
@@ -121,11 +121,7 @@ fn simulated(arguments: &SimulateArguments, supposed: &[Supposition]) -> anyhow:
     drop(progress);
     let hub = Questions::new(&arguments.server);
     let rooms = Rooms::new(&arguments.rooms, Some(&hub));
-    let reports = rooms.of(&fleet)?;
-    let snapshot = Snapshot {
-        reports,
-        ..snapshot(&fleet.into(), published.into(), rooms.now())
-    };
+    let snapshot = rooms.snapshot(&fleet.into(), published.into())?;
     Ok(simulate(&snapshot, supposed)?)
 }
 
