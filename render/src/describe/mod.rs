@@ -25,6 +25,7 @@ pub use trim::trim;
 pub use wire::InvalidDescription;
 
 pub(crate) use object::is_encrypted;
+pub(crate) use replicas::set_replicas;
 pub(crate) use trim::{SERVER_POINTERS, strip_server_fields};
 
 /// One variant of a unit.

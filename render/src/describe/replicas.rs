@@ -18,7 +18,7 @@ impl Description {
             .map(|object| match (&object.content, replicas.get(&object.key)) {
                 (Content::Plain { object: value }, Some(count)) => {
                     let mut value = Arc::clone(value);
-                    set(Arc::make_mut(&mut value), &self.path(&object.key), *count);
+                    set_replicas(Arc::make_mut(&mut value), &self.path(&object.key), *count);
                     Content::Plain { object: value }
                 }
                 (content, _) => content.clone(),
@@ -38,7 +38,7 @@ impl Description {
 }
 
 /// Sets a number, and makes the maps above it where there are none.
-fn set(mut value: &mut Value, pointer: &str, count: u64) {
+pub(crate) fn set_replicas(mut value: &mut Value, pointer: &str, count: u64) {
     for name in pointer.split('/').skip(1) {
         if !value.is_object() {
             *value = Value::Object(Map::new());
@@ -60,7 +60,7 @@ mod tests {
     #[track_caller]
     fn check(pointer: &str, object: Value, expected: Value) {
         let mut changed = object;
-        set(&mut changed, pointer, 3);
+        set_replicas(&mut changed, pointer, 3);
         assert_eq!(changed, expected);
     }
 

@@ -100,7 +100,7 @@ pub(super) fn choose<'a>(
                 return Err(TooFew {
                     field: "clusters.spread[0].minGroups".to_owned(),
                     message: format!(
-                        "clusters with {} values of {key} match, and {fewest} are asked for",
+                        "values of {key} among the clusters that match: {}, and {fewest} are asked for",
                         groups.len()
                     ),
                 });
@@ -125,7 +125,7 @@ pub(super) fn choose<'a>(
     if (taken.len() as u64) < fewest {
         return Err(TooFew {
             field: "clusters.min".to_owned(),
-            message: format!("{} clusters match, and {fewest} are asked for", taken.len()),
+            message: format!("clusters that match: {}, and {fewest} are asked for", taken.len()),
         });
     }
     chosen.taken = taken.into_iter().map(|matching| matching.name).collect();
@@ -151,9 +151,9 @@ fn by_sub_group<'m, 'a>(
             return Err(TooFew {
                 field: format!("subscribers[{index}].subGroupStrategy.minClusters"),
                 message: format!(
-                    "{} clusters of subscriber {} match, and {} are asked for",
-                    own.len(),
+                    "clusters that match subscriber {}: {}, and {} are asked for",
                     index + 1,
+                    own.len(),
                     group.min_clusters
                 ),
             });

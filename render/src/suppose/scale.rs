@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Hint, NoSuch};
+use crate::describe::set_replicas;
 use crate::digest::Digest;
 use crate::fleet::{Base, Fleet, ManifestObject, Unit};
 use crate::name::{ObjectKey, UnitKey};
@@ -112,21 +113,17 @@ fn typed(object: &ObjectKey) -> String {
 /// The unit's Base with another number; `None` where the number has no place.
 fn scaled(unit: &Unit, key: &ObjectKey, replicas: u64) -> Option<Base> {
     let path = replica_path_of(&unit.subscription, key)?.replicas;
-    let (parent, field) = path.rsplit_once('/')?;
-    let field = field.replace("~1", "/").replace("~0", "~");
     let write = |object: &Arc<ManifestObject>| {
         if object.key != *key {
-            return Some(Arc::clone(object));
+            return Arc::clone(object);
         }
         let mut value = Value::clone(&object.value);
-        let fields = value.pointer_mut(parent)?.as_object_mut()?;
-        fields.insert(field.clone(), json!(replicas));
-        Some(Arc::new(ManifestObject {
+        set_replicas(&mut value, &path, replicas);
+        Arc::new(ManifestObject {
             digest: Digest::of_value(&value),
             value: Arc::new(value),
             ..ManifestObject::clone(object)
-        }))
+        })
     };
-    let objects: Option<Vec<_>> = unit.base.objects.iter().map(write).collect();
-    objects.map(Base::new)
+    Some(Base::new(unit.base.objects.iter().map(write).collect()))
 }

@@ -186,7 +186,7 @@ mod tests {
         let room =
             |replicas: u64| json!({ "replicas": replicas, "nodes": 3, "refused": { "nothing left": 3, "taint": 2 } });
         let explanation = json!({
-            "unit": "shop/web", "declaredIn": "web.yaml:1", "scheduling": "Dividing, Dynamic (Spread)", "objects": 1,
+            "unit": "shop/web", "declaredIn": "web.yaml:1", "scheduling": "Dividing (Dynamic, Spread)", "objects": 1,
             "unplaced": { web: { "replicas": 4, "of": 30 } },
             "clusters": [
                 { "cluster": "a", "decision": "Chosen", "reasons": [], "had": { web: 5 }, "replicas": { web: 8 },
