@@ -182,8 +182,14 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
     };
     let asks = inputs::asks(unit, &desired, context.fleet);
     let begin = Begin::of(context, &subscription.key, asks.as_ref());
+    let is_new = begin::is_new(context, &subscription.key, asks.as_ref(), &desired);
+    // An older version's placement says only how many were asked for.
+    let asks_anew = match previous.and_then(|unit| unit.asks) {
+        Some(_) => is_new,
+        None => has_other_numbers(&desired, previous),
+    };
     // Who was lost is forgotten where the unit is placed anew.
-    let anew = asks_anew(&desired, previous) || matches!(begin, Begin::Anew);
+    let anew = asks_anew || matches!(begin, Begin::Anew);
     let mut search = search(context.sight(subscription, previous, anew));
     if let Some(until) = context.pause(previous) {
         return Scheduled {
@@ -225,7 +231,7 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
         subscription,
         desired: &desired,
         begin,
-        is_new: begin::is_new(context, &subscription.key, asks.as_ref(), &desired),
+        is_new,
     };
     match divided::assign(context, ledger, inventory, unit, &search) {
         Ok(mut scheduled) => {
@@ -264,7 +270,7 @@ fn shunned(search: &Search<'_>) -> BTreeMap<ClusterName, LeftOut> {
 }
 
 /// Whether other numbers of replicas are wanted than were placed.
-fn asks_anew(desired: &BTreeMap<ObjectKey, u64>, previous: Option<&UnitPlacement>) -> bool {
+fn has_other_numbers(desired: &BTreeMap<ObjectKey, u64>, previous: Option<&UnitPlacement>) -> bool {
     let placed = |object: &ObjectKey| {
         let placements = previous.into_iter().flat_map(|unit| unit.clusters.values());
         let placed: u64 = placements.filter_map(|placement| placement.replicas.get(object)).sum();

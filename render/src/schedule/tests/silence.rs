@@ -114,6 +114,7 @@ impl World {
             reports: self.reports.clone(),
             moves: Moves {
                 unasked,
+                decided: unasked,
                 ..Moves::default()
             },
             chart_previews: Default::default(),

@@ -87,6 +87,68 @@ fn a_cluster_that_came_back_is_given_new_replicas_once_it_is_stable() {
     }
 }
 
+/// c was lost and is back for good, which moved nothing.
+fn back_for_good() -> World {
+    let mut world = World::new(&["a", "b", "c"], everywhere(STATIC), 9);
+    world.silent("c", 100_000);
+    world.at(100_300);
+    world.heard("c", 101_000);
+    world.at(900_000);
+    assert_eq!((world.decisions, world.lost()), (2, vec!["c"]));
+    world
+}
+
+fn share_of_c(world: &World) -> u64 {
+    let shares = world.shares();
+    shares
+        .iter()
+        .find(|(name, _)| *name == "c")
+        .map_or(0, |(_, share)| *share)
+}
+
+#[test]
+fn a_returned_cluster_gets_its_share_by_weight_when_weights_alone_are_others() {
+    let mut world = back_for_good();
+    world.subscribe(|subscription| subscription.subscribers = vec![subscriber(&[], Some(2))]);
+    world.at(900_100);
+    assert_eq!(share_of_c(&world), 0, "until a commit says so");
+    world.commit();
+    assert_eq!(
+        (world.shares(), world.lost()),
+        (vec![("a", 3), ("b", 3), ("c", 3)], vec![])
+    );
+}
+
+#[test]
+fn what_was_asked_for_while_a_cluster_was_lost_gives_it_nothing_when_it_is_back() {
+    let mut world = World::new(&["a", "b", "c"], everywhere(STATIC), 9);
+    world.silent("c", 100_000);
+    world.at(100_300);
+    // Others have as many by it as before, so that nothing is written.
+    world.subscribe(|subscription| subscription.subscribers = vec![subscriber(&[], Some(2))]);
+    world.commit();
+    assert_eq!(world.decisions, 2);
+    world.heard("c", 101_000);
+    world.at(900_000);
+    assert_eq!((world.decisions, share_of_c(&world)), (2, 0));
+}
+
+#[test]
+fn of_an_older_versions_placement_other_numbers_are_asked_for_alone() {
+    let mut world = back_for_good();
+    let older = Arc::make_mut(&mut world.published).units.values_mut();
+    older.for_each(|unit| unit.asks = None);
+    world.subscribe(|subscription| subscription.subscribers = vec![subscriber(&[], Some(2))]);
+    world.commit();
+    assert_eq!(share_of_c(&world), 0, "nobody knows what it asked for");
+    world.scale(6);
+    assert_eq!(
+        world.shares(),
+        [("a", 2), ("b", 2), ("c", 2)],
+        "also where they are fewer"
+    );
+}
+
 #[test]
 fn a_cluster_that_comes_and_goes_moves_nothing_back_and_forth() {
     let mut world = World::new(&["a", "b", "c"], everywhere(STATIC), 9);
