@@ -162,11 +162,24 @@ impl<'a> Division<'a, '_> {
     fn by_weights(&mut self, object: &ObjectKey, wanted: u64) -> Result<(), Box<Finding>> {
         let previous = self.previous();
         let mut seats = Seats::new();
+        let mut said: BTreeMap<ClusterName, String> = BTreeMap::new();
+        let mut is_anybody_still = false;
         for (name, chosen) in &self.chosen {
             let had = self.had(name, object);
-            seats.insert(name.clone(), self.seat(name, chosen, (had, Room::Unbounded))?);
+            let mut seat = self.seat(name, chosen, (had, Room::Unbounded))?;
+            let mut text = bounds_text(Some(&seat));
+            let still = chosen.still.as_ref().map(|still| format!("no more: {}", still.why));
+            let kept_out = self.kept_out(chosen.cluster).filter(|_| self.is_numbered(name));
+            if still.is_none() && kept_out.is_some() {
+                (seat.least, seat.most) = (seat.least.min(had), seat.most.min(had));
+            }
+            if let Some(why) = still.or(kept_out) {
+                is_anybody_still = true;
+                text.push_str(&format!(", {why}"));
+            }
+            said.insert(name.clone(), text);
+            seats.insert(name.clone(), seat);
         }
-        let is_anybody_still = seats.values().any(|seat| seat.room == Room::Frozen);
         let shares = if self.is_compatible() && !is_anybody_still {
             let Some(shares) = compatible(wanted, Rule::Weights, &seats) else {
                 // With weights of 0 alone it divides nothing, and each cluster runs the whole.
@@ -182,16 +195,12 @@ impl<'a> Division<'a, '_> {
             let weight = self.weights.get(name).copied().unwrap_or_default();
             assignment.replicas.insert(Arc::clone(&key), share);
             let had = seats.get(name).map_or(0, |seat| seat.had);
-            let still = self.chosen.get(name).and_then(|chosen| chosen.still.as_ref());
             assignment.reasons.push(format!(
-                "replicas of {} {}: {share} of {wanted}, weight {weight} of {}{}{}{}",
+                "replicas of {} {}: {share} of {wanted}, weight {weight} of {}{}{}",
                 object.kind,
                 object.name,
                 self.total,
-                bounds_text(seats.get(name)),
-                still
-                    .map(|still| format!(", no more: {}", still.why))
-                    .unwrap_or_default(),
+                said.get(name).map_or("", String::as_str),
                 parting::taken_over(self.parting, (previous, object), share.saturating_sub(had))
             ));
         }
@@ -356,11 +365,24 @@ impl<'a> Division<'a, '_> {
             .unwrap_or_default()
     }
 
+    /// Why a cluster gets no more where a taint keeps out what is new: more replicas would be.
+    fn kept_out(&self, cluster: &Cluster) -> Option<String> {
+        match taints::verdict(&cluster.taints, &self.subscription.tolerations) {
+            Verdict::KeepOut(taint) => Some(format!("no more: taint {}", taints::text(taint))),
+            _ => None,
+        }
+    }
+
+    /// Whether it is known how many replicas a cluster has: not where it had them whole.
+    fn is_numbered(&self, cluster: &ClusterName) -> bool {
+        let placement = self.previous().and_then(|unit| unit.clusters.get(cluster));
+        placement.is_some_and(|placement| !placement.replicas.is_empty())
+    }
+
     /// How much room a cluster has, and that in words.
     fn room(&mut self, cluster: &Cluster, object: &ObjectKey, wanted: u64) -> (Room, String) {
-        // More replicas would be something new there.
-        if let Verdict::KeepOut(taint) = taints::verdict(&cluster.taints, &self.subscription.tolerations) {
-            return (Room::Frozen, format!("no more: taint {}", taints::text(taint)));
+        if let Some(why) = self.kept_out(cluster) {
+            return (Room::Frozen, why);
         }
         let requirements = self.requirements(&cluster.name, object);
         let asking = Asking {

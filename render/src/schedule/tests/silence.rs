@@ -1,8 +1,9 @@
 //! Clusters that are silent: who loses what. Beside it: who is not moved away from (`budget`), what their return does
-//! (`back`), and taints that are tolerated for a while (`leaving`).
+//! (`back`), taints that are tolerated for a while (`leaving`), and such as only keep out what is new (`cordoned`).
 
 mod back;
 mod budget;
+mod cordoned;
 mod leaving;
 
 use super::room::{DYNAMIC, everywhere, key};
