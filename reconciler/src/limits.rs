@@ -380,6 +380,14 @@ pub const KUBECONFIG_RETRY: Duration = Duration::from_secs(5);
 /// The pause before a cluster that could not be reached is tried again.
 pub const CLUSTER_RETRY: Duration = Duration::from_secs(5);
 
+/// How long the API server of a cluster without an agent may take to say that it is there. One that answers later is of
+/// no use to an applier either.
+pub const PULSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Answers in a row that such an API server may miss before it counts as away. With three, one that is started anew is
+/// not taken for lost, and one that is gone is known within [`CLUSTER_RETRY`] and [`PULSE_TIMEOUT`] times three.
+pub const PULSE_MISSES: u32 = 3;
+
 /// How long an agent may take to accept a deliver stream, and to say what it holds before it is told.
 pub const SESSION_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -1,6 +1,6 @@
 //! A cluster that is lost: others take over what it had, and it removes that when it comes back.
 
-use flotilla_tests::{eventually, pool};
+use flotilla_tests::{Flotilla, eventually, pool};
 use serde_json::Value;
 
 use super::still::{Picture, assert_unchanged};
@@ -44,17 +44,7 @@ spec:
 #[test]
 fn the_others_take_over_what_a_lost_cluster_had_and_it_gives_it_up_when_it_is_back() {
     let mut fleet = Fleet::start();
-    fleet.push(
-        "Open the harbour",
-        &[
-            ("fleet.yaml", POLICY),
-            ("subscriptions/sea/harbour.yaml", SUBSCRIPTION),
-            ("feeds/harbour/namespace.yaml", &namespace("harbour")),
-            ("feeds/harbour/crew.yaml", DEPLOYMENT),
-        ],
-    );
-    until(&fleet, "each has three", |ready| ready == [Some(3), Some(3), Some(3)]);
-
+    open(&fleet);
     let lost = pool::NAMES[2];
     fleet.kill_agent(lost);
     until(&fleet, "the others have all nine", |ready| {
@@ -84,6 +74,57 @@ fn the_others_take_over_what_a_lost_cluster_had_and_it_gives_it_up_when_it_is_ba
     let picture = Picture::of(&fleet);
     assert_unchanged(&fleet, &picture, "its return moves nothing back");
     assert_verified(&fleet.repository);
+}
+
+/// The hub applies to this cluster itself, and hears of it as long as its API server answers.
+#[test]
+fn a_cluster_without_an_agent_is_lost_once_its_api_server_answers_no_more() {
+    let mut fleet = Fleet::prepare();
+    let direct = "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: ManagedCluster\nmetadata: {name: colombo}\n\
+                  spec: {kubeconfigContext: colombo, syncMode: Push}\n";
+    fleet.push("Reach colombo by kubeconfig", &[("clusters/colombo.yaml", direct)]);
+    let kubeconfig = fleet.cluster("colombo").kubeconfig().display().to_string();
+    fleet.start_hub(&["--kubeconfig", &kubeconfig]);
+    fleet.start_agent("amsterdam");
+    fleet.start_agent("bogota");
+    open(&fleet);
+    until_session(&fleet, "colombo", "Connected");
+
+    fleet.cluster_mut("colombo").stop_apiserver();
+    until_session(&fleet, "colombo", "Disconnected");
+    until(&fleet, "the others have all nine", |ready| {
+        ready[..2].iter().flatten().sum::<u64>() == 9
+    });
+
+    fleet.cluster_mut("colombo").start_apiserver();
+    until_session(&fleet, "colombo", "Connected");
+    until(&fleet, "what was lost is gone there", |ready| ready[2].is_none());
+    let picture = Picture::of(&fleet);
+    assert_unchanged(&fleet, &picture, "its return moves nothing back");
+    assert_verified(&fleet.repository);
+}
+
+fn open(fleet: &Fleet) {
+    fleet.push(
+        "Open the harbour",
+        &[
+            ("fleet.yaml", POLICY),
+            ("subscriptions/sea/harbour.yaml", SUBSCRIPTION),
+            ("feeds/harbour/namespace.yaml", &namespace("harbour")),
+            ("feeds/harbour/crew.yaml", DEPLOYMENT),
+        ],
+    );
+    until(fleet, "each has three", |ready| ready == [Some(3), Some(3), Some(3)]);
+}
+
+/// Waits until the hub says of a cluster that it is there, or is not.
+fn until_session(fleet: &Fleet, cluster: &str, expected: &str) {
+    eventually(LIMIT * 3, &format!("{cluster} is {expected}"), || {
+        let shown = Flotilla::run(&["get", "cluster", cluster, "-o", "json", "--server", &fleet.api()]).ok()?;
+        let shown: Value = serde_json::from_str(&shown).map_err(|error| error.to_string())?;
+        let session = &shown["status"]["session"];
+        (session == expected).then_some(()).ok_or_else(|| session.to_string())
+    });
 }
 
 /// How many replicas of the crew are ready, cluster by cluster; `None` where there is no crew.

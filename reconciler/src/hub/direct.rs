@@ -1,5 +1,7 @@
 //! Clusters without an agent: the hub reaches them by a context of its own kubeconfig, and the same applier
-//! runs here. What such a cluster took is kept in the cluster itself.
+//! runs here. What such a cluster took is kept in the cluster itself. It is there while its API server answers.
+
+mod pulse;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +22,10 @@ use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::session::Sessions;
 use crate::apply::{self, ApplierOptions, ApplyReport, Desired};
-use crate::limits::{API_REQUEST_TIMEOUT, CLUSTER_RETRY};
+use crate::limits::{API_REQUEST_TIMEOUT, CLUSTER_RETRY, PULSE_TIMEOUT};
 use crate::wire::{Accepted, Envelope, Held, Intake, Refusal, Report};
+
+use pulse::{Pulse, Turn, is_answer};
 
 /// Name of the ConfigMap that holds what the cluster took.
 const HELD_NAME: &str = "flotilla-held";
@@ -70,17 +74,16 @@ impl Direct {
         let (newest, ended) = self.sessions.dispatch.begin(&self.cluster, epoch, &shutdown);
         let door = Door::ApiServer(self.client.clone());
         self.sessions.dispatch.open(&self.cluster, epoch, door);
-        let _sent = self
-            .sessions
-            .events
-            .send(Event::Connected {
-                cluster: self.cluster.clone(),
-                epoch,
-            })
-            .await;
+        tokio::join!(Box::pin(self.serve_on(newest, &ended)), self.listen(epoch, &ended));
+        self.sessions.dispatch.end(&self.cluster, epoch);
+        self.tell_presence(epoch, Turn::Away).await;
+    }
+
+    /// Serves, again and again, until the session ends.
+    async fn serve_on(&self, newest: watch::Receiver<Option<Arc<Envelope>>>, ended: &CancellationToken) {
         loop {
             // Ends by itself when the session does, after the applier gave its lease back.
-            if let Err(error) = Box::pin(self.serve(newest.clone(), &ended)).await {
+            if let Err(error) = Box::pin(self.serve(newest.clone(), ended)).await {
                 tracing::warn!(cluster = %self.cluster, error = chain(&error), "Could not serve a cluster.");
                 let trouble = ApplyReport {
                     trouble: chain(&error),
@@ -90,19 +93,44 @@ impl Direct {
             }
             tokio::select! {
                 biased;
-                () = ended.cancelled() => break,
+                () = ended.cancelled() => return,
                 () = sleep(CLUSTER_RETRY) => {}
             }
         }
-        self.sessions.dispatch.end(&self.cluster, epoch);
-        let _sent = self
-            .sessions
-            .events
-            .send(Event::Disconnected {
-                cluster: self.cluster.clone(),
-                epoch,
-            })
-            .await;
+    }
+
+    /// Tells when its API server begins to answer, and when it answers no more, until the session ends.
+    async fn listen(&self, epoch: u64, ended: &CancellationToken) {
+        let mut pulse = Pulse::default();
+        loop {
+            let answered = tokio::select! {
+                biased;
+                () = ended.cancelled() => return,
+                answer = timeout(PULSE_TIMEOUT, self.client.apiserver_version()) => answer.is_ok_and(|answer| is_answer(&answer)),
+            };
+            if let Some(turn) = pulse.beat(answered) {
+                match turn {
+                    Turn::Heard => tracing::info!(cluster = %self.cluster, "API server answered."),
+                    Turn::Away => tracing::warn!(cluster = %self.cluster, "API server answered no more."),
+                }
+                self.tell_presence(epoch, turn).await;
+            }
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => return,
+                () = sleep(CLUSTER_RETRY) => {}
+            }
+        }
+    }
+
+    /// As the session of an agent would: silence and return are judged by it.
+    async fn tell_presence(&self, epoch: u64, turn: Turn) {
+        let cluster = self.cluster.clone();
+        let event = match turn {
+            Turn::Heard => Event::Connected { cluster, epoch },
+            Turn::Away => Event::Disconnected { cluster, epoch },
+        };
+        let _sent = self.sessions.events.send(event).await;
     }
 
     async fn serve(

@@ -80,7 +80,7 @@ pub enum Event {
     },
     /// The remote was asked, or something was pushed to it.
     RemoteSeen(RemoteSeen),
-    /// A cluster's tunnel stands, or its applier at the hub runs.
+    /// A cluster's tunnel stands, or its API server answers the hub.
     Connected {
         /// Which.
         cluster: ClusterName,
