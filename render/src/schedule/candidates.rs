@@ -1,23 +1,29 @@
 //! Which clusters a unit's subscribers choose, and which of them its taints leave.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::fleet::Fleet;
 use crate::model::{Cluster, Subscriber, Subscription, Taint};
 use crate::name::ClusterName;
 use crate::published::{Lost, UnitPlacement};
+use crate::schedule::by_name::ByName;
 use crate::schedule::choose::LeftOut;
+use crate::schedule::known::Known;
 use crate::schedule::silence::{Silence, Standing, Still, chooses, may_move, seconds};
 use crate::schedule::taints::{self, Verdict};
 use crate::selector::{LabelSelector, Operator, Requirement};
+use crate::shared::Shared;
 use crate::time::rfc3339;
 
 /// A cluster that a unit goes to.
 pub(super) struct Chosen<'a> {
     pub(super) cluster: &'a Cluster,
+    /// Its place among all clusters of the fleet.
+    pub(super) place: usize,
     /// Positions of the subscribers that match it, in order.
-    pub(super) subscribers: Vec<usize>,
-    pub(super) reasons: Vec<String>,
+    pub(super) subscribers: Arc<[usize]>,
+    pub(super) reasons: Shared<Vec<String>>,
     /// Its place among those that match, where not all are taken; the best first.
     pub(super) rank: usize,
     /// Where it gets nothing more, whatever room it has: why.
@@ -50,7 +56,7 @@ pub(super) struct Sight<'s, 'a> {
 /// What the search found.
 #[derive(Default)]
 pub(super) struct Search<'a> {
-    pub(super) chosen: BTreeMap<&'a ClusterName, Chosen<'a>>,
+    pub(super) chosen: ByName<&'a ClusterName, Chosen<'a>>,
     /// Clusters that match and have the unit, and are to lose it to the others.
     pub(super) parting: BTreeMap<&'a ClusterName, Parting<'a>>,
     /// Clusters that match and are given nothing new by now.
@@ -64,17 +70,26 @@ pub(super) struct Search<'a> {
 /// Searches the fleet for clusters that any subscriber matches and no taint excludes.
 pub(super) fn search<'a>(sight: Sight<'_, 'a>) -> Search<'a> {
     let mut search = Search::default();
-    for (name, cluster) in &sight.fleet.clusters {
-        let subscribers = matching(sight.subscription, cluster);
-        if subscribers.is_empty() {
+    let mut matches: Known<Vec<usize>, _> = Known::default();
+    let selectors = selectors(sight.subscription);
+    let mut matching = Vec::new();
+    for (place, (name, cluster)) in sight.fleet.clusters.iter().enumerate() {
+        let selected = selectors
+            .iter()
+            .filter(|(_, selector)| selector.matches(&cluster.labels));
+        matching.clear();
+        matching.extend(selected.map(|(index, _)| *index));
+        if matching.is_empty() {
             continue;
         }
-        let reasons = subscribers
-            .iter()
-            .map(|index| subscriber_text(*index, &sight.subscription.subscribers[*index]))
-            .collect();
+        let (subscribers, reasons) = matches.answer(matching.as_slice(), |subscribers| {
+            let text = |index: &usize| subscriber_text(*index, &sight.subscription.subscribers[*index]);
+            let reasons: Shared<Vec<String>> = subscribers.iter().map(text).collect();
+            (Arc::from(subscribers), reasons)
+        });
         let chosen = Chosen {
             cluster,
+            place,
             subscribers,
             reasons,
             rank: 0,
@@ -195,17 +210,11 @@ impl<'a> Parting<'a> {
     }
 }
 
-fn matching(subscription: &Subscription, cluster: &Cluster) -> Vec<usize> {
-    let selects = |subscriber: &Subscriber| {
-        let affinity = subscriber.cluster_affinity.as_ref();
-        affinity.is_some_and(|selector| selector.matches(&cluster.labels))
-    };
-    let matches = |(index, subscriber)| selects(subscriber).then_some(index);
-    subscription
-        .subscribers
-        .iter()
-        .enumerate()
-        .filter_map(matches)
+/// The subscribers that select anything, with their positions.
+fn selectors(subscription: &Subscription) -> Vec<(usize, &LabelSelector)> {
+    let subscribers = subscription.subscribers.iter().enumerate();
+    subscribers
+        .filter_map(|(index, subscriber)| Some((index, subscriber.cluster_affinity.as_ref()?)))
         .collect()
 }
 

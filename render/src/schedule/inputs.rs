@@ -19,9 +19,8 @@ pub(super) fn of_cluster(cluster: &Cluster) -> Digest {
 
 /// The same, from where it was computed once.
 pub(super) fn of_cluster_in(context: &Context<'_>, cluster: &Cluster) -> Digest {
-    context
-        .cluster_digest(&cluster.name)
-        .unwrap_or_else(|| of_cluster(cluster))
+    let seen = context.seen(&cluster.name);
+    seen.map_or_else(|| of_cluster(cluster), |seen| seen.digest)
 }
 
 /// Over what is looked at of one unit, whatever the cluster. With dividing, the weights of all chosen
@@ -94,7 +93,10 @@ fn subscriber(subscriber: &Subscriber) -> Value {
 
 /// The two together.
 pub(super) fn of_both(unit: &Digest, cluster: &Digest) -> Digest {
-    Digest::of_bytes(&[*unit.as_bytes(), *cluster.as_bytes()].concat())
+    let mut bytes = [0; 64];
+    bytes[..32].copy_from_slice(unit.as_bytes());
+    bytes[32..].copy_from_slice(cluster.as_bytes());
+    Digest::of_bytes(&bytes)
 }
 
 fn by_text(desired: &BTreeMap<ObjectKey, u64>) -> BTreeMap<String, u64> {

@@ -10,10 +10,11 @@ use crate::name::{ClusterName, ObjectKey};
 use crate::predictor::Question;
 use crate::published::UnitPlacement;
 use crate::schedule::candidates::search;
+use crate::schedule::context::Context;
 use crate::schedule::ledger::{Asking, Ledger, Workloads};
+use crate::schedule::narrowed::scores_of;
 use crate::schedule::predictions::{Promised, prediction};
 use crate::schedule::score::{self, Score};
-use crate::schedule::unit::{Context, scores_of};
 
 /// How good a cluster is for a unit, among those that may have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,16 +12,20 @@
 
 mod alike;
 mod begin;
+mod by_name;
 mod candidates;
 mod choose;
 mod clusternet;
+mod context;
 mod desired;
 mod divided;
 mod inputs;
 mod kept;
+mod known;
 mod ledger;
 mod look;
 mod moves;
+mod narrowed;
 mod parting;
 mod placements;
 mod predictions;
@@ -36,6 +40,7 @@ mod unit;
 mod why;
 
 pub use choose::{ChoiceRule, LeftOut};
+pub use context::Context;
 pub use desired::{Divided, replica_path_of, workloads_of};
 pub use ledger::{Ledger, Workloads};
 pub use look::{PredictorWord, Standing, predictor_words, rooms, standings};
@@ -45,7 +50,7 @@ pub use reports::{Presence, Report, Reports, doubt};
 pub use score::Score;
 pub use share::divide;
 pub use silence::least_patience;
-pub use unit::{Context, Inventory, Scheduled, schedule_unit};
+pub use unit::{Inventory, Scheduled, schedule_unit};
 pub use why::{SubscriberMatch, TaintMatch, Why, why};
 
 #[cfg(test)]

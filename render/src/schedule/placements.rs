@@ -8,9 +8,10 @@ use crate::finding::Finding;
 use crate::fleet::{Fleet, Unit};
 use crate::name::UnitKey;
 use crate::published::{Evidence, UnitPlacement};
+use crate::schedule::context::Context;
 use crate::schedule::desired::workloads_of;
 use crate::schedule::ledger::Ledger;
-use crate::schedule::unit::{Context, schedule_unit};
+use crate::schedule::unit::schedule_unit;
 use crate::schedule::{Moves, Reports, Scheduled};
 use crate::shared::Shared;
 

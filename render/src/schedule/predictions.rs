@@ -8,6 +8,7 @@ use crate::predictor::{Outcome, Question};
 use crate::schedule::Reports;
 use crate::schedule::reports::Presence;
 use crate::schedule::share::Room;
+use crate::shared::Shared;
 use crate::time::rfc3339;
 
 /// What part of the room that predictors see was promised by this plan already, in trillionths. A prediction is about
@@ -71,14 +72,14 @@ pub(super) fn prediction(
 /// The room of a cluster, in words too.
 pub(super) struct Judged {
     pub(super) room: Room,
-    pub(super) text: String,
+    pub(super) text: Shared<String>,
     /// What a predictor said, where one was asked.
     pub(super) prediction: Option<Prediction>,
 }
 
 impl Judged {
     /// Of a cluster that has no predictor.
-    pub(super) fn without((room, text): (Room, String)) -> Self {
+    pub(super) fn without((room, text): (Room, Shared<String>)) -> Self {
         Self {
             room,
             text,
@@ -87,9 +88,9 @@ impl Judged {
     }
 
     /// Of one that has a predictor, where nothing is added: it need not report itself to give replicas up.
-    pub(super) fn not_asked(reports_itself: bool, own: (Room, String)) -> Self {
+    pub(super) fn not_asked(reports_itself: bool, own: (Room, Shared<String>)) -> Self {
         match own.0 {
-            Room::Frozen if !reports_itself => Self::without((Room::Unbounded, String::new())),
+            Room::Frozen if !reports_itself => Self::without((Room::Unbounded, Shared::default())),
             _ => Self::without(own),
         }
     }
@@ -98,26 +99,26 @@ impl Judged {
     /// reported.
     pub(super) fn least(
         (cluster, reports): (&Cluster, &Reports),
-        own: (Room, String),
+        own: (Room, Shared<String>),
         had: u64,
         prediction: Result<Prediction, String>,
     ) -> Self {
         let reports_itself = reports.clusters.contains_key(&cluster.name);
         let (room, text) = match (own, &prediction) {
             ((Room::Frozen, why), _) if reports_itself => (Room::Frozen, why),
-            (_, Err(why)) => (Room::Frozen, format!("no more: {why}")),
+            (_, Err(why)) => (Room::Frozen, format!("no more: {why}").into()),
             ((Room::Replicas(own), text), Ok(Prediction { left, .. })) => {
                 let room = own.min(had.saturating_add(*left));
                 (
                     Room::Replicas(room),
-                    format!("{text}, and for {left} more by its predictor"),
+                    format!("{}, and for {left} more by its predictor", *text).into(),
                 )
             }
             (_, Ok(Prediction { left, .. })) => {
                 let room = had.saturating_add(*left);
                 (
                     Room::Replicas(room),
-                    format!("has room for {left} more by its predictor"),
+                    format!("has room for {left} more by its predictor").into(),
                 )
             }
         };

@@ -11,10 +11,11 @@ use crate::model::Cluster;
 use crate::name::{ClusterName, ObjectKey, UnitKey};
 use crate::schedule::begin::Begin;
 use crate::schedule::candidates::search;
+use crate::schedule::context::Context;
 use crate::schedule::desired::{Divided, desired_of};
 use crate::schedule::divided::bounds;
 use crate::schedule::ledger::{Asking, Gone, Ledger};
-use crate::schedule::unit::{Context, narrow};
+use crate::schedule::narrowed::narrow;
 
 /// Replicas of an object in one cluster that a higher priority may take.
 #[derive(Clone, Debug)]

@@ -5,39 +5,21 @@ use std::sync::Arc;
 
 use crate::digest::Digest;
 use crate::finding::Finding;
-use crate::fleet::{Fleet, Unit};
-use crate::limits::MOVES_PAUSE_SECONDS;
-use crate::model::{Cluster, SchedulingPolicy, Subscription, TaintEffect, Toleration};
-use crate::name::{ClusterName, ObjectKey, UnitKey};
+use crate::fleet::Unit;
+use crate::model::{Cluster, SchedulingPolicy, Subscription};
+use crate::name::{ClusterName, ObjectKey};
 use crate::predictor::Question;
 use crate::published::{Lost, UnitPlacement, Unplaced};
-use crate::schedule::begin::{self, Begin, made_by};
-use crate::schedule::candidates::{Search, Sight, search};
-use crate::schedule::choose::{ChoiceRule, LeftOut, Matching, choose};
+use crate::schedule::begin::{self, Begin};
+use crate::schedule::candidates::{Search, search};
+use crate::schedule::choose::{ChoiceRule, LeftOut};
+use crate::schedule::context::Context;
 use crate::schedule::desired::{Divided, desired_of};
 use crate::schedule::kept::kept;
-use crate::schedule::ledger::{Books, Ledger, Workloads};
+use crate::schedule::ledger::{Ledger, Workloads};
+use crate::schedule::narrowed::narrow;
 use crate::schedule::parting::{leave_whole, note_lost};
-use crate::schedule::score::{self, Score};
-use crate::schedule::silence::Silence;
-use crate::schedule::{Assignment, Moves, Reports, divided, inputs, taints, trouble};
-
-/// What the placements of all units of one plan look at.
-#[derive(Debug)]
-pub struct Context<'a> {
-    /// The loaded revision.
-    pub fleet: &'a Fleet,
-    /// What clusters said of their room; only dividing by room reads it.
-    pub reports: &'a Reports,
-    /// Every unit's placement before.
-    pub previous: &'a BTreeMap<UnitKey, UnitPlacement>,
-    /// What else may move placements.
-    pub moves: &'a Moves,
-    /// Seconds since 1970.
-    pub now: i64,
-    pub(super) silence: Silence<'a>,
-    clusters: BTreeMap<&'a ClusterName, Digest>,
-}
+use crate::schedule::{Assignment, divided, inputs, trouble};
 
 /// One unit's placement.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,85 +56,6 @@ pub trait Inventory {
 impl Inventory for Arc<Workloads> {
     fn workloads(&self, _: &Cluster) -> Arc<Workloads> {
         Arc::clone(self)
-    }
-}
-
-impl<'a> Context<'a> {
-    /// Digests every cluster once, so that a thousand units do not do it again.
-    pub fn new(
-        fleet: &'a Fleet,
-        reports: &'a Reports,
-        previous: &'a BTreeMap<UnitKey, UnitPlacement>,
-        moves: &'a Moves,
-        now: i64,
-    ) -> Self {
-        let digest = |(name, cluster)| (name, inputs::of_cluster(cluster));
-        Self {
-            fleet,
-            reports,
-            previous,
-            moves,
-            now,
-            silence: Silence::new(fleet, reports, previous, now),
-            clusters: fleet.clusters.iter().map(digest).collect(),
-        }
-    }
-
-    /// Over what scheduling looks at of a cluster: its labels and taints. `None` for an unknown cluster.
-    pub(super) fn cluster_digest(&self, cluster: &ClusterName) -> Option<Digest> {
-        self.clusters.get(cluster).copied()
-    }
-
-    /// What is not done about clusters that are silent.
-    pub(crate) fn alarms(&self) -> &[Finding] {
-        self.silence.findings()
-    }
-
-    /// When clusters are silent, or heard of, for long enough to decide otherwise.
-    pub(crate) fn again_at(&self) -> Option<i64> {
-        self.silence.next()
-    }
-
-    /// Whether the time, or who is silent, may decide something of a unit, so that nothing remembered answers for it.
-    pub(crate) fn is_by_time(&self, subscription: &Subscription, previous: Option<&UnitPlacement>) -> bool {
-        let has_delays = || {
-            let delays = |toleration: &Toleration| toleration.toleration_seconds.is_some();
-            subscription.tolerations.iter().any(delays)
-        };
-        !self.silence.is_quiet(previous) || self.pause(previous).is_some() || has_delays()
-    }
-
-    /// Until when a unit stays, since it was moved just now and no source commit asks for more.
-    fn pause(&self, previous: Option<&UnitPlacement>) -> Option<i64> {
-        let moved_at = previous?.moved_at.filter(|_| self.moves.unasked)?;
-        let until = moved_at.saturating_add(MOVES_PAUSE_SECONDS);
-        // A clock that was put back makes nobody wait for longer.
-        (moved_at <= self.now && self.now < until).then_some(until)
-    }
-
-    /// What a search for a unit's clusters looks at.
-    pub(super) fn sight<'s>(
-        &'s self,
-        subscription: &'s Subscription,
-        previous: Option<&'s UnitPlacement>,
-        anew: bool,
-    ) -> Sight<'s, 'a> {
-        Sight {
-            fleet: self.fleet,
-            silence: &self.silence,
-            now: self.now,
-            subscription,
-            previous,
-            anew,
-        }
-    }
-
-    pub(super) fn books(&self) -> Books<'_> {
-        Books {
-            reports: self.reports,
-            previous: self.previous,
-            fleet: self.fleet,
-        }
     }
 }
 
@@ -316,87 +219,4 @@ fn leave_newcomers_out(
         }
         is_there
     });
-}
-
-/// Takes the best of the clusters that match, where the Subscription does not want all.
-pub(super) fn narrow<'a>(
-    subscription: &Subscription,
-    begin: Begin<'_>,
-    search: &mut Search<'a>,
-) -> Result<(), crate::schedule::choose::TooFew> {
-    let placing = &subscription.placing;
-    if !placing.is_a_choice() {
-        return Ok(());
-    }
-    let scores = scores_of(subscription, begin.favoured(), search);
-    let ranked = score::ranked(&subscription.key, &scores);
-    let matching = ranked.iter().filter_map(|name| {
-        let chosen = search.chosen.get(name)?;
-        Some(Matching {
-            name,
-            labels: &chosen.cluster.labels,
-            subscribers: &chosen.subscribers,
-        })
-    });
-    let matching: Vec<_> = matching.collect();
-    let chosen = choose(placing, &subscription.subscribers, &matching)?;
-    let left_out = chosen.left_out.into_iter().map(|(name, why)| (name.clone(), why));
-    search.left_out.extend(left_out);
-    let taken: std::collections::BTreeSet<ClusterName> = chosen.taken.into_iter().cloned().collect();
-    for (place, name) in ranked.iter().enumerate() {
-        if let Some(chosen) = search.chosen.get_mut(name) {
-            chosen.rank = place;
-            chosen.reasons.push(score_text(begin, name, &scores[name]));
-        }
-    }
-    search.chosen.retain(|name, _| taken.contains(*name));
-    Ok(())
-}
-
-/// What speaks for each of the clusters that match.
-pub(super) fn scores_of<'a>(
-    subscription: &Subscription,
-    previous: Option<&UnitPlacement>,
-    search: &Search<'a>,
-) -> BTreeMap<&'a ClusterName, Score> {
-    let chosen = search.chosen.iter();
-    let mut scores = chosen
-        .map(|(name, chosen)| (*name, score_of(subscription, previous, chosen.cluster)))
-        .collect();
-    if subscription.placing.policy == SchedulingPolicy::Clusternet {
-        score::as_clusternet(&mut scores);
-    }
-    scores
-}
-
-/// What speaks for a cluster.
-fn score_of(subscription: &Subscription, previous: Option<&UnitPlacement>, cluster: &Cluster) -> Score {
-    let placed = previous.is_some_and(|unit| unit.clusters.contains_key(&cluster.name));
-    let avoided = cluster.taints.iter().filter(|taint| {
-        taint.effect == TaintEffect::PreferNoSchedule && !taints::tolerates(&subscription.tolerations, taint)
-    });
-    Score {
-        placed: if placed { score::PLACED } else { 0 },
-        preferred: score::preferred(&subscription.placing.clusters.preferred, &cluster.labels),
-        taint: score::TAINTED * i64::try_from(avoided.count()).unwrap_or(i64::MAX / 1_000),
-    }
-}
-
-fn score_text(begin: Begin<'_>, cluster: &ClusterName, score: &Score) -> String {
-    let mut parts = Vec::new();
-    if score.placed > 0 {
-        let before = match begin {
-            Begin::AsItWas(before) => made_by(before, cluster),
-            Begin::AsItIs(_) | Begin::Anew | Begin::WithoutPending(_) => None,
-        };
-        parts.push(before.map_or_else(
-            || "it has the unit".to_owned(),
-            |revision| format!("it had the unit at {revision}"),
-        ));
-    }
-    parts.push(format!("preferred {}", score.preferred));
-    if score.taint != 0 {
-        parts.push(format!("taints {}", score.taint));
-    }
-    format!("among the best: {}", parts.join(", "))
 }

@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Division;
+use super::room::Row;
 use crate::model::Cluster;
 use crate::name::{ClusterName, ObjectKey};
 use crate::schedule::ledger::{Asking, Gone};
-use crate::schedule::predictions::Prediction;
 use crate::schedule::preempt::{self, Offer, Spare};
 use crate::schedule::share::{Room, Rule, Seats, Shares, share};
 use crate::schedule::trouble;
+use crate::shared::Shared;
 
 /// Cluster → what leaves it for the unit.
-pub(super) type Taken = BTreeMap<ClusterName, Vec<Gone>>;
+pub(super) type Gains = BTreeMap<ClusterName, Vec<Gone>>;
 
-impl Division<'_, '_> {
+impl<'a> Division<'a, '_> {
     /// How many replicas a cluster has beside those that it has to give.
     pub(super) fn left(&self, (cluster, object): (&ClusterName, &ObjectKey), had: u64) -> u64 {
         let given = self.ledger.given(&self.subscription.key, cluster, object);
@@ -44,33 +45,33 @@ impl Division<'_, '_> {
     }
 
     /// The room of a cluster, less what a higher priority waits for there.
-    pub(super) fn behind(&mut self, cluster: &Cluster, left: u64, room: Room) -> Option<(Room, String)> {
+    pub(super) fn behind(&mut self, cluster: &Cluster, left: u64, room: Room) -> Option<(Room, Shared<String>)> {
         let Room::Replicas(most) = room else { return None };
         let books = self.context.books();
         let (unit, priority) = self.ledger.first_served(&books, cluster, self.subscription)?;
         let text = format!("no more: {unit}, whose priority is {priority}, is served first");
-        Some((Room::Replicas(most.min(left)), text))
+        Some((Room::Replicas(most.min(left)), text.into()))
     }
 
     /// Takes room from a lower priority for what found none, in clusters where nobody else is served first.
     pub(super) fn take(
         &mut self,
         (object, wanted, rule): (&ObjectKey, u64, Rule),
-        predictions: &BTreeMap<ClusterName, Prediction>,
-        seats: &mut Seats,
-        shares: &mut Shares,
-    ) -> Taken {
-        let mut taken = Taken::new();
+        rows: &[Row<'a, '_>],
+        seats: &mut Seats<&'a ClusterName>,
+        shares: &mut Shares<&'a ClusterName>,
+    ) -> Gains {
+        let mut taken = Gains::new();
         let priority = self.subscription.placing.priority;
         let mut able = BTreeSet::new();
-        for name in seats.keys() {
-            let is_known = matches!(seats[name].room, Room::Replicas(_));
+        for (row, seat) in rows.iter().zip(seats.values()) {
+            let is_known = matches!(seat.room, Room::Replicas(_));
             let first = self
                 .ledger
-                .first_served(&self.context.books(), self.chosen[name].cluster, self.subscription);
+                .first_served(&self.context.books(), row.chosen.cluster, self.subscription);
             // What its predictor would say then, nobody knows.
-            if is_known && first.is_none() && !predictions.contains_key(name) {
-                able.insert(name.clone());
+            if is_known && first.is_none() && row.judged.prediction.is_none() {
+                able.insert(row.name.clone());
             }
         }
         let mut spares = preempt::spares(self.context, self.ledger, &able, priority);
@@ -105,7 +106,7 @@ impl Division<'_, '_> {
         taken
     }
 
-    fn accept(&mut self, name: &ClusterName, offer: Offer, spares: &mut preempt::Spares, taken: &mut Taken) {
+    fn accept(&mut self, name: &ClusterName, offer: Offer, spares: &mut preempt::Spares, taken: &mut Gains) {
         if let Some(list) = spares.get_mut(name) {
             preempt::take(list, &offer.gone);
         }
@@ -113,7 +114,7 @@ impl Division<'_, '_> {
             .entry(name.clone())
             .or_default()
             .extend(offer.gone.iter().cloned());
-        let cluster = self.chosen[name].cluster;
+        let cluster = self.members[name].cluster();
         self.ledger
             .give(&self.context.books(), cluster, self.subscription, offer.gone);
     }
@@ -123,7 +124,7 @@ impl Division<'_, '_> {
         &mut self,
         spares: &preempt::Spares,
         priority: i32,
-        (object, seats, shares): (&ObjectKey, &Seats, &Shares),
+        (object, seats, shares): (&ObjectKey, &Seats<&'a ClusterName>, &Shares<&'a ClusterName>),
     ) -> Vec<ClusterName> {
         let mut offers = Vec::new();
         for name in spares.keys() {
@@ -144,18 +145,18 @@ impl Division<'_, '_> {
         &mut self,
         spares: &preempt::Spares,
         priority: i32,
-        (name, object, seats): (&ClusterName, &ObjectKey, &Seats),
+        (name, object, seats): (&ClusterName, &ObjectKey, &Seats<&'a ClusterName>),
         (there, need): (u64, u64),
     ) -> Option<Offer> {
         let need = need.min(seats[name].most.saturating_sub(there));
         let list: &[Spare] = spares.get(name).filter(|_| need > 0)?;
-        let requirements = self.requirements(name, object);
+        let requirements = self.members[name].requirements(object);
         let asking = Asking {
             unit: &self.subscription.key,
             object,
             requirements: &requirements,
         };
-        let cluster = self.chosen[name].cluster;
+        let cluster = self.members[name].cluster();
         preempt::offer(
             self.context,
             self.ledger,

@@ -10,9 +10,11 @@ mod evenly;
 mod proportion;
 mod weights;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use crate::name::{ClusterName, UnitKey};
+use crate::schedule::by_name::ByName;
 
 pub use weights::divide;
 
@@ -69,10 +71,10 @@ pub(super) struct Skew {
 }
 
 /// What each cluster gets.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Shares {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shares<K = ClusterName> {
     /// One per seat.
-    pub(in crate::schedule) replicas: BTreeMap<ClusterName, u64>,
+    pub(in crate::schedule) replicas: ByName<K, u64>,
     /// How many found no place.
     pub(in crate::schedule) unplaced: u64,
     /// Whether the room there is was looked at.
@@ -80,15 +82,21 @@ pub(super) struct Shares {
 }
 
 /// The seats by name.
-pub(super) type Seats = BTreeMap<ClusterName, Seat>;
+pub(super) type Seats<K = ClusterName> = ByName<K, Seat>;
 
 /// Shares `wanted` replicas out.
-pub(super) fn share(unit: &UnitKey, wanted: u64, rule: Rule, skew: Option<Skew>, seats: &Seats) -> Shares {
+pub(super) fn share<K: Ord + Clone + Borrow<ClusterName>>(
+    unit: &UnitKey,
+    wanted: u64,
+    rule: Rule,
+    skew: Option<Skew>,
+    seats: &Seats<K>,
+) -> Shares<K> {
     let table = Table {
         unit,
         rule,
         skew,
-        seats: seats.iter().collect(),
+        seats: seats.iter().map(|(name, seat)| (name.borrow(), seat)).collect(),
     };
     let mut shares = match rule {
         Rule::Weights => table.by_weights(wanted),
