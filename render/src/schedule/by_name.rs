@@ -24,11 +24,6 @@ impl<K: Ord + Borrow<ClusterName>, V> ByName<K, V> {
     pub(super) fn get_mut(&mut self, name: &ClusterName) -> Option<&mut V> {
         self.place(name).ok().map(|place| &mut self.0[place].1)
     }
-
-    pub(super) fn contains_key(&self, name: &ClusterName) -> bool {
-        self.place(name).is_ok()
-    }
-
     /// What stands at a place in the order.
     pub(super) fn at(&self, place: usize) -> Option<&V> {
         self.0.get(place).map(|(_, value)| value)
@@ -153,6 +148,6 @@ mod tests {
         );
         assert_eq!((list.get(&cluster_name("c")), list.at(3)), (Some(&3), Some(&1)));
         list.retain(|_, value| *value > 2);
-        assert!(!list.contains_key(&cluster_name("a")) && list.len() == 2);
+        assert!(list.get(&cluster_name("a")).is_none() && list.len() == 2);
     }
 }

@@ -119,8 +119,12 @@ pub(super) fn asks_for_room(
 ) -> bool {
     let had = |object: &ObjectKey| -> u64 {
         let placements = previous.into_iter().flat_map(|unit| &unit.clusters);
-        let stays = placements.filter(|(name, _)| search.chosen.contains_key(name));
-        stays.filter_map(|(_, placement)| placement.replicas.get(object)).sum()
+        // What is above a bound leaves, and is to find room elsewhere.
+        let stays = placements.filter_map(|(name, placement)| {
+            let max = bounds(subscription, search.chosen.get(name)?).ok()?.max;
+            Some((*placement.replicas.get(object)?).min(max.unwrap_or(u64::MAX)))
+        });
+        stays.sum()
     };
     let moves = !matches!(begin, Begin::AsItIs(_));
     let is_short = || desired.iter().any(|(object, wanted)| had(object) < *wanted);

@@ -7,12 +7,20 @@ use crate::name::ClusterName;
 use crate::published::UnitPlacement;
 use crate::schedule::begin::{Begin, made_by};
 use crate::schedule::candidates::Search;
-use crate::schedule::choose::{Matching, TooFew, choose};
+use crate::schedule::choose::{ChoiceRule, LeftOut, Matching, TooFew, choose};
 use crate::schedule::score::{self, Score};
 use crate::schedule::taints;
 
 /// Takes the best of the clusters that match, where the Subscription does not want all.
-pub(super) fn narrow<'a>(subscription: &Subscription, begin: Begin<'_>, search: &mut Search<'a>) -> Result<(), TooFew> {
+///
+/// A cluster that was lost may come back with what found no place elsewhere, when another one was taken in its place. While
+/// the unit `asks_the_same`, both stay: a return alone takes nothing away.
+pub(super) fn narrow<'a>(
+    subscription: &Subscription,
+    begin: Begin<'_>,
+    asks_the_same: bool,
+    search: &mut Search<'a>,
+) -> Result<(), TooFew> {
     let placing = &subscription.placing;
     if !placing.is_a_choice() {
         return Ok(());
@@ -29,9 +37,20 @@ pub(super) fn narrow<'a>(subscription: &Subscription, begin: Begin<'_>, search: 
     });
     let matching: Vec<_> = matching.collect();
     let chosen = choose(placing, &subscription.subscribers, &matching)?;
-    let left_out = chosen.left_out.into_iter().map(|(name, why)| (name.clone(), why));
+    let mut left_out = chosen.left_out;
+    let mut taken: BTreeSet<ClusterName> = chosen.taken.into_iter().cloned().collect();
+    if let Begin::AsItIs(Some(previous)) = begin
+        && asks_the_same
+        && taken.iter().all(|name| previous.clusters.contains_key(name))
+    {
+        let stays = |name: &ClusterName, why: &LeftOut| {
+            previous.clusters.contains_key(name) && why.by != ChoiceRule::SpreadLabel
+        };
+        let staying = left_out.extract_if(.., |name, why| stays(name, why));
+        taken.extend(staying.map(|(name, _)| name.clone()));
+    }
+    let left_out = left_out.into_iter().map(|(name, why)| (name.clone(), why));
     search.left_out.extend(left_out);
-    let taken: BTreeSet<ClusterName> = chosen.taken.into_iter().cloned().collect();
     for (place, name) in ranked.iter().enumerate() {
         if let Some(chosen) = search.chosen.get_mut(name) {
             chosen.rank = place;

@@ -24,6 +24,8 @@ pub(super) struct Spare {
     object: ObjectKey,
     priority: i32,
     replicas: u64,
+    /// How many of them have no pod on a node: those leave first, and make no room.
+    idle: u64,
 }
 
 /// Cluster → what may be taken there, the lowest priority first.
@@ -86,7 +88,7 @@ fn of_unit(
         return None;
     }
     let mut search = search(context.sight(subscription, Some(previous), false));
-    narrow(subscription, begin, &mut search).ok()?;
+    narrow(subscription, begin, true, &mut search).ok()?;
     let there = search.chosen.iter().filter(|(_, chosen)| chosen.still.is_none());
     let bounds = there.map(|(name, chosen)| Some((*name, bounds(subscription, chosen).ok()?)));
     let bounds: BTreeMap<&ClusterName, _> = bounds.collect::<Option<_>>()?;
@@ -100,14 +102,15 @@ fn of_unit(
                 .sum();
             let has = previous.replicas(name, object).saturating_sub(given);
             let spare = has.saturating_sub(bounds.min.unwrap_or_default());
-            // What has no pod makes no room.
-            let spare = spare.min(ledger.pods(&context.books(), cluster, &subscription.key, object));
-            if spare > 0 {
+            let pods = ledger.pods(&context.books(), cluster, &subscription.key, object);
+            let idle = has.saturating_sub(pods);
+            if spare > idle {
                 spares.entry(name.clone()).or_default().push(Spare {
                     unit: subscription.key.clone(),
                     object: object.clone(),
                     priority: subscription.placing.priority,
                     replicas: spare,
+                    idle,
                 });
             }
         }
@@ -167,6 +170,7 @@ fn gone(able: &[&Spare], taken: &[u64]) -> Vec<Gone> {
             unit: spare.unit.clone(),
             object: spare.object.clone(),
             replicas: *taken,
+            pods: taken.saturating_sub(spare.idle),
         })
         .collect()
 }
@@ -203,6 +207,7 @@ pub(super) fn take(spares: &mut [Spare], gone: &[Gone]) {
             .find(|spare| spare.unit == gone.unit && spare.object == gone.object);
         if let Some(spare) = of {
             spare.replicas = spare.replicas.saturating_sub(gone.replicas);
+            spare.idle = spare.idle.saturating_sub(gone.replicas);
         }
     }
 }

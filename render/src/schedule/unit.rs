@@ -109,7 +109,8 @@ pub fn schedule_unit(context: &Context<'_>, ledger: &mut Ledger, inventory: &dyn
         let findings = (!begins).then(trouble).into_iter().collect();
         return stays(&desired, NO_CLUSTER, findings);
     }
-    if let Err(found) = narrow(subscription, begin, &mut search) {
+    let asks_the_same = !anew && previous.is_some_and(|unit| unit.asks.is_some() && unit.asks == asks);
+    if let Err(found) = narrow(subscription, begin, asks_the_same, &mut search) {
         let is_placed = previous.is_some_and(|unit| !unit.clusters.is_empty());
         return stays(
             &desired,

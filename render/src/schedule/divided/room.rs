@@ -77,10 +77,16 @@ impl<'a, 'b> Division<'a, 'b> {
         wanted: u64,
         rows: &mut [Row<'a, 'b>],
     ) -> Result<Seats<&'a ClusterName>, Box<Finding>> {
-        let begins = |row: &Row<'_, '_>| self.begin.share((row.name, object), (row.left, 0), Room::Unbounded);
-        let all: u64 = rows.iter().map(begins).sum();
+        let begins = |row: &Row<'_, '_>| {
+            let share = self.begin.share((row.name, object), (row.left, 0), Room::Unbounded);
+            // What is above a bound leaves, and is to find room elsewhere.
+            let most = self.bounds(row.name, row.chosen)?.max;
+            Ok::<_, Box<Finding>>(share.min(most.unwrap_or(u64::MAX)))
+        };
+        let begins: Vec<u64> = rows.iter().map(begins).collect::<Result<_, _>>()?;
+        let all: u64 = begins.iter().sum();
         // With the number that is placed nothing moves, so that nobody needs to count.
-        let moves = self.begin.is_rebalance() || rows.iter().any(|row| begins(row) > row.left);
+        let moves = self.begin.is_rebalance() || rows.iter().zip(&begins).any(|(row, begins)| *begins > row.left);
         let mut query = Query {
             object,
             wanted,

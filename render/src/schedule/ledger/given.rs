@@ -23,6 +23,8 @@ pub(in crate::schedule) struct Gone {
     pub(in crate::schedule) unit: UnitKey,
     pub(in crate::schedule) object: ObjectKey,
     pub(in crate::schedule) replicas: u64,
+    /// How many of them have a node: those that have none go first, and make no room.
+    pub(in crate::schedule) pods: u64,
 }
 
 impl Ledger {
@@ -144,7 +146,7 @@ impl Account {
         for gone in gone {
             if let Some(place) = self.report.workload(&gone.unit, &gone.object) {
                 let requests = &self.report.workloads[place].requests;
-                nodes.leave(place, requests, gone.replicas);
+                nodes.leave(place, requests, gone.pods);
             }
         }
         self.nodes = Field::of(&nodes);

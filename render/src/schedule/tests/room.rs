@@ -260,6 +260,21 @@ fn contradictory_bounds_hold_the_unit() {
     assert_eq!(shares(&found), [4]);
 }
 
+#[test]
+fn what_a_lowered_bound_sends_away_goes_only_where_there_is_room() {
+    let mut bounded = subscriber(&[("tier", "small")], None);
+    bounded.replicas.max = Some(2);
+    let to = subscription(DYNAMIC, vec![subscriber(&[], None), bounded]);
+    let clusters = vec![cluster("a", &[("tier", "small")]), cluster("b", &[])];
+    let fleet = fleet(clusters, to, deployment(9, "1"));
+    let said = reports(&[("a", capacity(4, 4)), ("b", capacity(1, 5))]);
+    let found = scheduled(&fleet, &said, Some(placed(&[("a", 6), ("b", 3)])));
+    assert_eq!(
+        (shares(&found), found.unplaced.get(&key())),
+        (vec![2, 5], Some(&Unplaced { replicas: 2, of: 9 }))
+    );
+}
+
 fn choosing(choice: Choice, count: usize) -> Fleet {
     let mut to = everywhere(Scheduling::Replication);
     to.placing.clusters = choice;

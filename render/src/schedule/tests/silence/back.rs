@@ -222,3 +222,39 @@ fn a_silent_cluster_takes_part_in_a_first_placement_by_weight_only_later() {
     world.scale(9);
     assert_eq!(world.shares(), [("a", 3), ("b", 3), ("c", 3)]);
 }
+
+#[test]
+fn a_cluster_that_returns_with_what_stayed_there_takes_no_other_clusters_place() {
+    let mut subscription = everywhere(DYNAMIC);
+    subscription.placing.clusters.max = Some(2);
+    let mut world = World::new(&["a", "b", "c"], subscription, 8);
+    let taken: Vec<String> = world.shares().iter().map(|(name, _)| (*name).to_owned()).collect();
+    let other = ["a", "b", "c"]
+        .into_iter()
+        .find(|name| !taken.iter().any(|taken| taken == name))
+        .expect("one is left");
+    // The third has room for two, and the first for no more than it has.
+    for (name, cores) in [(taken[0].as_str(), 4), (other, 2)] {
+        let said = world
+            .reports
+            .clusters
+            .get_mut(&cluster_name(name))
+            .expect("it reported");
+        said.capacity = Arc::new(capacity(1, cores));
+    }
+    world.silent(&taken[1], 100_000);
+    world.at(100_000 + AFTER);
+    let mut before: Vec<(String, u64)> = world
+        .shares()
+        .into_iter()
+        .map(|(name, share)| (name.to_owned(), share))
+        .collect();
+    before.sort_by_key(|(_, share)| std::cmp::Reverse(*share));
+    assert_eq!(before.iter().map(|(_, share)| *share).collect::<Vec<_>>(), [4, 2, 2]);
+    let before = world.published.clone();
+    world.heard(&taken[1], 101_000);
+    world.at(101_000);
+    assert_eq!(world.published, before, "it is heard of: {:?}", world.shares());
+    world.at(101_000 + RETURN);
+    assert_eq!(world.published, before, "and for long enough: {:?}", world.shares());
+}
