@@ -51,6 +51,11 @@ fn checked(text: &str, at: ListAt<'_>, step: Step<'_>) -> Option<String> {
         Step::Add(item) => addition(part, at, item)?,
         Step::Remove(index) => (removal(part, at, index)?, String::new()),
     };
+    // Lines end as those of the file do.
+    let insert = match text.contains("\r\n") {
+        true => insert.replace('\n', "\r\n"),
+        false => insert,
+    };
     let mut edited = text.to_owned();
     edited.replace_range(span.start + place.start..span.start + place.end, &insert);
     apply(&mut document.value, at, step)?;
@@ -320,6 +325,15 @@ mod tests {
             let flow = "{\"key\": \"x/cordoned\", \"effect\": \"NoSchedule\"}, {\"key\": \"x/drained\", \"value\": \"12\", \"effect\": \"NoExecute\"}";
             format!("{{\"kind\": \"C\", \"spec\": {{\"taints\": [{flow}]}}}}")
         });
+    }
+
+    #[test]
+    fn new_lines_end_as_the_others_do() {
+        let crlf = |text: &str| text.replace('\n', "\r\n");
+        check(
+            &crlf("kind: C\nspec:\n  id: a\n"),
+            &crlf(&format!("kind: C\nspec:\n  taints:\n{ADDED}  id: a\n")),
+        );
     }
 
     #[test]

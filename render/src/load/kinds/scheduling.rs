@@ -316,6 +316,12 @@ pub(super) fn check(fields: &Fields<'_>, scheduling: Scheduling, placing: &Placi
         let message = "has no effect: only what is divided by room, by our own rules, takes the room of others";
         fields.warning("preemptionPolicy", "NoEffect", message);
     }
+    let is_compatible = divides && placing.policy == SchedulingPolicy::Clusternet;
+    let has_skew = placing.clusters.spread.iter().any(|spread| spread.max_skew.is_some());
+    if is_compatible && scheduling.is_by_room() && has_skew {
+        let message = "maxSkew has no effect on replicas: Clusternet's arithmetic does not spread them evenly";
+        fields.warning("clusters.spread", "NoEffect", message);
+    }
     if placing.clusters.spread.len() > 1 {
         let message = "names more than one label to spread over";
         fields.error(
@@ -341,6 +347,15 @@ pub(super) fn check(fields: &Fields<'_>, scheduling: Scheduling, placing: &Placi
                 &at("subGroupStrategy"),
                 "NoEffect",
                 "has no effect without schedulingBySubGroup",
+            );
+        }
+        // Not a warning: whoever approves what is within bounds relies on them.
+        if is_compatible && !subscriber.replicas.is_default() {
+            fields.error(
+                &at("replicas"),
+                "NotSupported",
+                "cannot be kept by Clusternet's arithmetic, which knows no bounds",
+                "leave it out, or schedulingPolicy",
             );
         }
         if !divides && !subscriber.replicas.is_default() {

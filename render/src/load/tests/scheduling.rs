@@ -91,11 +91,10 @@ fn a_choice_that_is_said_twice_is_refused() {
 fn bounds_and_subgroups_belong_to_a_subscriber() {
     let fields = "schedulingBySubGroup: true
   schedulingStrategy: Dividing
-  schedulingPolicy: clusternet
   priority: 7
   preemptionPolicy: PreemptLowerPriority
   subscribers: [{clusterAffinity: {}, replicas: {min: 1, max: 4}, subGroupStrategy: {minClusters: 1, maxClusters: 2}}]";
-    let found = spec(OURS, fields, &["s.yaml:10 Warning NoEffect spec.preemptionPolicy"]);
+    let found = spec(OURS, fields, &["s.yaml:9 Warning NoEffect spec.preemptionPolicy"]);
     let subscriber = &found.subscribers[0];
     let bounds = Bounds {
         min: Some(1),
@@ -108,7 +107,24 @@ fn bounds_and_subgroups_belong_to_a_subscriber() {
     assert_eq!((subscriber.replicas, subscriber.sub_group), (bounds, Some(group)));
     let placing = &found.placing;
     assert!(placing.by_sub_group && placing.preempts);
-    assert_eq!((placing.policy, placing.priority), (SchedulingPolicy::Clusternet, 7));
+    assert_eq!((placing.policy, placing.priority), (SchedulingPolicy::Flotilla, 7));
+}
+
+#[test]
+fn what_clusternets_arithmetic_cannot_keep_is_said() {
+    let fields = "schedulingStrategy: Dividing
+  schedulingPolicy: clusternet
+  dividingScheduling: {type: Dynamic}
+  clusters: {spread: [{topologyKey: zone, maxSkew: 1}]}
+  subscribers: [{clusterAffinity: {}, replicas: {max: 4}}]";
+    let expected = [
+        "s.yaml:9 Warning NoEffect spec.clusters.spread",
+        "s.yaml:10 Error NotSupported spec.subscribers[0].replicas",
+    ];
+    let found = spec(OURS, fields, &expected);
+    assert_eq!(found.placing.policy, SchedulingPolicy::Clusternet);
+    let whole = "schedulingPolicy: clusternet\n  subscribers: [{clusterAffinity: {}, replicas: {max: 4}}]";
+    spec(OURS, whole, &["s.yaml:8 Warning NoEffect spec.subscribers[0].replicas"]);
 }
 
 #[test]

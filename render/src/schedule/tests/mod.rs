@@ -3,8 +3,10 @@
 
 mod cases;
 mod compatible;
+mod limits;
 mod predictors;
 mod room;
+mod sequences;
 mod silence;
 
 use std::collections::BTreeMap;
