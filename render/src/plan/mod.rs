@@ -5,6 +5,7 @@
 
 mod delta;
 mod diff;
+mod group;
 mod memo;
 mod overridden;
 mod predicted;
