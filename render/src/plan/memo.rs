@@ -37,6 +37,8 @@ struct UnitInputs {
     secrets: PlaintextSecrets,
     enforce_for_seconds: Option<u64>,
     apply_set_labels: bool,
+    /// Whether the fleet lets a unit take the room of others, which is part of what it asks for.
+    preemption: bool,
     blocked: bool,
     subscription: Arc<Subscription>,
     base: Arc<Base>,
@@ -70,6 +72,7 @@ impl Memo {
             secrets: context.snapshot.fleet.spec.plaintext_secrets(),
             enforce_for_seconds: context.snapshot.fleet.spec.enforce_for_seconds,
             apply_set_labels: context.snapshot.fleet.spec.apply_set_labels,
+            preemption: context.snapshot.fleet.spec.scheduling.preemption,
             blocked: !unit.blocked.is_empty(),
             subscription: Arc::clone(&unit.subscription),
             base: Arc::clone(&unit.base),
@@ -138,6 +141,7 @@ impl UnitInputs {
             && self.secrets == other.secrets
             && self.enforce_for_seconds == other.enforce_for_seconds
             && self.apply_set_labels == other.apply_set_labels
+            && self.preemption == other.preemption
             && self.blocked == other.blocked
             && self.base.is_same(&other.base)
             && self.subscription == other.subscription

@@ -159,29 +159,30 @@ fn removal(text: &str, at: ListAt<'_>, index: usize) -> Option<Range<usize>> {
     };
     let item = found.get(index)?;
     if found.len() > 1 {
-        let around = |index: usize| found.get(index);
         return match items.flow {
-            true => Some(match (around(index + 1), index.checked_sub(1).and_then(around)) {
-                (Some(next), _) => item.start..next.start,
-                (None, Some(before)) => before.end..item.end,
-                (None, None) => item.start..item.end,
-            }),
+            true => among(found.iter().map(|item| item.start..item.end), index),
             false => Some(lines(text, dash(text, item)?, item.end)),
         };
     }
     let place = fields.iter().position(|(name, ..)| name == at.list)?;
     let (_, start, list) = fields.get(place)?;
-    match (
-        map.flow,
-        fields.get(place + 1),
-        place.checked_sub(1).and_then(|before| fields.get(before)),
-    ) {
-        (true, Some((_, next, _)), _) => Some(*start..*next),
-        (true, None, Some((_, _, before))) => Some(before.end..list.end),
-        (true, None, None) => Some(*start..list.end),
-        (false, None, None) => Some(lines(text, outer, list.end)),
-        (false, ..) => Some(lines(text, *start, list.end)),
+    match map.flow {
+        true => among(fields.iter().map(|(_, start, value)| *start..value.end), place),
+        false if fields.len() == 1 => Some(lines(text, outer, list.end)),
+        false => Some(lines(text, *start, list.end)),
     }
+}
+
+/// One of several parts that commas divide, with the comma that goes with it.
+fn among(parts: impl Iterator<Item = Range<usize>>, index: usize) -> Option<Range<usize>> {
+    let parts: Vec<_> = parts.collect();
+    let own = parts.get(index)?;
+    let before = index.checked_sub(1).and_then(|before| parts.get(before));
+    Some(match (parts.get(index + 1), before) {
+        (Some(next), _) => own.start..next.start,
+        (None, Some(before)) => before.end..own.end,
+        (None, None) => own.clone(),
+    })
 }
 
 /// Where the first field of a map in braces is put in.

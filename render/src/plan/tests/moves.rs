@@ -172,3 +172,23 @@ fn a_memo_never_answers_for_another_word() {
     next.moves.rebalance.clear();
     assert_eq!(plan(&next, memo), unmoved);
 }
+
+#[test]
+fn a_memo_never_answers_for_another_word_of_the_fleet() {
+    let memo = &mut Memo::default();
+    let may_take = |snapshot: &mut Snapshot, is_allowed: bool| {
+        let fleet = Arc::make_mut(&mut snapshot.fleet);
+        fleet.spec.scheduling.preemption = is_allowed;
+        let unit = fleet.units.get_mut(&key()).expect("it is there");
+        Arc::make_mut(&mut unit.subscription).placing.preempts = true;
+    };
+    let mut first = at('1', 4, [4, 4, 4], &Plan::default());
+    may_take(&mut first, false);
+    let mut next = at('2', 4, [4, 4, 4], &planned(&first));
+    may_take(&mut next, false);
+    assert_eq!(plan(&next, memo).recalls.len(), 0);
+    may_take(&mut next, true);
+    let allowed = plan(&next, memo);
+    assert_eq!(allowed, planned(&next));
+    assert_eq!(allowed.recalls.len(), 1, "it asks for something else now");
+}
