@@ -9,14 +9,17 @@ use std::sync::Arc;
 use kube::Client;
 use render::ClusterName;
 use render::chart::Previews;
+use render::schedule::Reports;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tunnel::{OpenCode, OpenError, Opener, TargetClass};
 
+use super::clock::seconds;
 use super::dispatch::Dispatch;
 use super::engine::State;
 use super::predict::Predictor;
+use super::predictors::Predictors;
 use crate::apply;
 use crate::limits::{DEPENDANTS_ANSWER_TIMEOUT, DEPENDANTS_QUESTIONS_MAX, SESSION_STEP_TIMEOUT};
 use crate::wire::{Dependants, DependantsQuestion, FramingError, read_message, write_message};
@@ -36,6 +39,7 @@ pub(super) struct Asking {
     dispatch: Arc<Dispatch>,
     questions: Arc<Semaphore>,
     predictor: Arc<Predictor>,
+    predictors: Arc<Predictors>,
 }
 
 /// Why there is no answer.
@@ -56,10 +60,11 @@ pub(super) enum NotAnswered {
 }
 
 impl Asking {
-    pub(super) fn new(dispatch: Arc<Dispatch>, predictor: Arc<Predictor>) -> Self {
+    pub(super) fn new(dispatch: Arc<Dispatch>, predictor: Arc<Predictor>, predictors: Arc<Predictors>) -> Self {
         Self {
             dispatch,
             predictor,
+            predictors,
             questions: Arc::new(Semaphore::new(DEPENDANTS_QUESTIONS_MAX)),
         }
     }
@@ -67,6 +72,14 @@ impl Asking {
     /// What is predicted of charts, for clusters that said what they are.
     pub(super) fn previews(&self, state: &State) -> Previews {
         self.predictor.previews(state.capabilities())
+    }
+
+    /// What room clusters have, and what their predictors said of it.
+    pub(super) fn rooms(&self, state: &State) -> Reports {
+        Reports {
+            predicted: self.predictors.answers(seconds()),
+            ..state.rooms()
+        }
     }
 
     /// What goes or stays behind with objects of a cluster.

@@ -57,7 +57,7 @@ pub(super) fn prediction(
     let answers = reports.predicted.get(cluster);
     let answer = answers.and_then(|answers| answers.get(&question.key()));
     match answer.filter(|answer| answer.is_fresh(now)) {
-        None => Err("its predictor has not answered yet".to_owned()),
+        None => Err("its predictor has said nothing within a minute".to_owned()),
         Some(answer) => match &answer.outcome {
             Outcome::Trouble(why) => Err(format!("its predictor failed: {why}")),
             Outcome::Replicas(said) => Ok(Prediction {

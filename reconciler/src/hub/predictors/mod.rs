@@ -87,11 +87,16 @@ impl Predictors {
                 Outcome::Trouble(why)
             }
         };
+        self.remember(key, Predicted { at, outcome }, epoch);
+    }
+
+    /// Remembers an answer to what was asked in an epoch.
+    pub(super) fn remember(&self, key: Key, answer: Predicted, epoch: u64) {
         let mut known = self.known();
         known.asking.remove(&key);
         // What was released meanwhile may take what it saw.
         if known.epoch == epoch {
-            known.answers.insert(key, Predicted { at, outcome });
+            known.answers.insert(key, answer);
         }
     }
 

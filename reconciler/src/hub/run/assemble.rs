@@ -61,11 +61,16 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         program: options.helm.clone(),
         folder: None,
     }));
-    let asking = Asking::new(Arc::clone(&sessions.dispatch), Arc::clone(&predictor));
+    let predictors = Arc::new(Predictors::new());
+    let asking = Asking::new(
+        Arc::clone(&sessions.dispatch),
+        Arc::clone(&predictor),
+        Arc::clone(&predictors),
+    );
     let hub = Hub {
         state: Arc::clone(&state),
         predictor,
-        predictors: Arc::new(Predictors::new()),
+        predictors,
         planner: Arc::new(Planner::new(
             Arc::clone(&opened.source),
             Some(Arc::clone(&sessions.keeper)),

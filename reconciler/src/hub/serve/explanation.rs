@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use render::chart::Previews;
 use render::explain::{Context, Explanation, explain, predicted};
+use render::schedule::Reports;
 use render::{ClusterName, Finding, Published, UnitKey};
 use serde_json::{Map, Value, json};
 
@@ -20,20 +21,19 @@ pub(super) fn explanation(
     state: &State,
     unit: &UnitKey,
     only: Option<&ClusterName>,
-    previews: &Previews,
+    (previews, reports): (&Previews, &Reports),
 ) -> Result<Value, Refused> {
     let observation = Observation::new(state);
     let published = state.rendered.as_ref().or(state.released.as_ref());
     let nothing = Published::default();
     let published = published.map_or(&nothing, |commit| commit.published.as_ref());
     let fleet = state.fleet.as_ref();
-    let reports = state.rooms();
     let explained = fleet.and_then(|fleet| {
         let looking = Context {
             fleet,
             published,
             findings: &state.findings,
-            reports: &reports,
+            reports,
             now: state.now,
         };
         explain(&looking, unit, only)

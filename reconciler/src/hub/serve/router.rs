@@ -10,6 +10,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderMap, Method, Uri, header};
+use render::schedule::Reports;
 use render::{ClusterName, UnitKey};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
@@ -26,6 +27,7 @@ use super::table::Shape;
 use super::watch::Watch;
 use super::{discovery, metrics, one_cluster, openapi, reconcile};
 use crate::hub::asking::Asking;
+use crate::hub::engine::State as Known;
 use crate::limits::{API_ANSWER_TIMEOUT, API_WATCHES_MAX};
 
 /// What every answer needs.
@@ -66,6 +68,12 @@ impl Context {
             asking: Some(asking),
             ..self
         }
+    }
+
+    /// What room clusters have.
+    fn rooms(&self, state: &Known) -> Reports {
+        let asking = self.asking.as_ref();
+        asking.map_or_else(|| state.rooms(), |asking| asking.rooms(state))
     }
 }
 
@@ -268,8 +276,8 @@ async fn explained(
     };
     let state = context.store.snapshot();
     let previews = context.asking.as_ref().map(|asking| asking.previews(&state));
-    let previews = previews.unwrap_or_default();
-    let made = tokio::task::spawn_blocking(move || explanation(&state, &unit, cluster.as_ref(), &previews));
+    let known = (previews.unwrap_or_default(), context.rooms(&state));
+    let made = tokio::task::spawn_blocking(move || explanation(&state, &unit, cluster.as_ref(), (&known.0, &known.1)));
     match made.await {
         Ok(made) => answered(made.map(|value| json_answer(&value))),
         Err(_) => Refused::unavailable("the explanation could not be made").into(),
@@ -278,7 +286,7 @@ async fn explained(
 
 /// What room clusters have, as a plan would be told now: for plans elsewhere.
 async fn rooms(State(context): State<Context>) -> Response {
-    json_answer(&plain(context.store.snapshot().rooms()))
+    json_answer(&plain(context.rooms(&context.store.snapshot())))
 }
 
 /// What a cluster said of itself: what charts are predicted for.

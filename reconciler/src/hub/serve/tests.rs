@@ -5,7 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use axum::body::{Body, Bytes};
 use http::{Request, StatusCode, header};
 use http_body_util::BodyExt as _;
-use render::{Finding, ObjectKey};
+use render::predictor::{Outcome, Predicted};
+use render::{Digest, Finding, ObjectKey};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -16,8 +17,10 @@ use super::{Listen, ServeError, bind, run};
 use crate::apply::HelmOptions;
 use crate::hub::Predictor;
 use crate::hub::asking::Asking;
+use crate::hub::clock::seconds;
 use crate::hub::engine::State;
-use crate::hub::observe::fixture::{World, unit, units};
+use crate::hub::observe::fixture::{World, cluster, unit, units};
+use crate::hub::predictors::Predictors;
 use crate::wire::{Health, UnitState};
 
 const GROUP: &str = "/apis/fleet.flotilla.dev/v1alpha1";
@@ -529,6 +532,28 @@ async fn a_file_in_the_place_of_the_socket_is_left_alone() {
     assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some("kept"));
 }
 
+fn asking(predictors: Predictors) -> Asking {
+    let predictor = Predictor::new(HelmOptions::default());
+    Asking::new(Arc::default(), Arc::new(predictor), Arc::new(predictors))
+}
+
+#[tokio::test]
+async fn rooms_tell_what_predictors_said() {
+    let predictors = Predictors::new();
+    let key = (cluster("a"), Digest::of_bytes(b"a question"));
+    let answer = Predicted {
+        at: seconds(),
+        outcome: Outcome::Replicas(7),
+    };
+    predictors.remember(key.clone(), answer, 0);
+    let mut api = Api::settled();
+    let store = Arc::new(Store::new(Arc::clone(&api.state), times()));
+    api.router = router(Context::new(store, true, api.stop.clone()).asking(asking(predictors)));
+    let rooms = api.list("/rooms").await;
+    let said = &rooms["predicted"]["a"][key.1.to_string()]["outcome"];
+    assert_eq!(*said, json!({ "replicas": 7 }), "{rooms:#}");
+}
+
 #[tokio::test]
 async fn a_unix_socket_is_taken_over_from_a_dead_hub_only() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -542,7 +567,7 @@ async fn a_unix_socket_is_taken_over_from_a_dead_hub_only() {
     );
     let stop = CancellationToken::new();
     let world = Arc::new(RwLock::new(World::new().state));
-    let asking = Asking::new(Arc::default(), Arc::new(Predictor::new(HelmOptions::default())));
+    let asking = asking(Predictors::new());
     let served = tokio::spawn(run(bound, world, times(), (Arc::default(), asking), stop.clone()));
     let stream = tokio::net::UnixStream::connect(&path).await.expect("it answers");
     let (mut sender, connection) = hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream))

@@ -70,7 +70,7 @@ fn a_predictor_that_fails_or_is_late_freezes_its_cluster_and_no_other() {
     assert_eq!(shares(&late), [9, 0]);
     assert!(late.by_room, "another answer may place otherwise");
     assert_eq!(late.questions.len(), 1, "and it is asked for");
-    assert!(why(&late, "b").ends_with("no more: its predictor has not answered yet"));
+    assert!(why(&late, "b").ends_with("no more: its predictor has said nothing within a minute"));
     let failed = said(&fleet, own(), Outcome::Trouble("it answers with 503".to_owned()));
     let failed = scheduled(&fleet, &failed, None);
     assert_eq!(shares(&failed), [9, 0]);
