@@ -9,6 +9,7 @@
 //! source moved → Plan → Planned → WriteRendered → RenderedWritten → WriteReleased → ReleasedWritten → Dispatch
 //! ```
 
+mod behind;
 mod clusters;
 mod condition;
 mod event;
@@ -69,6 +70,9 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::PlanFailed { revision, message } => {
             state.planning = None;
             state.plan_failed = Some((revision, message));
+            if state.behind.take_planning() {
+                state.behind.failed(now);
+            }
             return Vec::new();
         }
         Event::RenderedWritten(commit) => {
@@ -187,6 +191,10 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
 /// A plan is due when source stands elsewhere than what was planned last, or when what it was planned on
 /// has moved since.
 fn plan_due(state: &mut State) -> Option<Effect> {
+    behind::plan_due(state).or_else(|| newest_due(state))
+}
+
+fn newest_due(state: &mut State) -> Option<Effect> {
     let revision = state.source_to_plan().or_else(|| state.fleet_to_learn())?;
     let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
     let is_planned = state.planned.as_ref() == Some(&(revision.clone(), base.clone()));
@@ -198,24 +206,32 @@ fn plan_due(state: &mut State) -> Option<Effect> {
     state.rooms_moved = false;
     state.again_at = None;
     state.planning = Some(revision.clone());
+    // What waits for a merge is not decided yet.
     let decided = state.was_decided(&revision) && state.proposed.is_none();
-    Some(Effect::Plan {
-        unasked: state.was_decided(&revision),
+    Some(plan_of(state, revision, state.accepted.clone(), decided))
+}
+
+/// A plan of a revision on what is known now. `accepted` has a say in its gate.
+fn plan_of(state: &State, revision: Revision, accepted: Option<Revision>, decided: bool) -> Effect {
+    Effect::Plan {
+        unasked: decided || state.was_decided(&revision),
         revision,
-        base,
+        base: state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
         previous: state.previous(),
-        accepted: state.accepted.clone(),
+        accepted,
         let_go: state.let_go(),
         capabilities: state.capabilities(),
         reports: state.rooms(),
         rebalanced: state.rebalanced.clone(),
-        // What waits for a merge is not decided yet.
         decided,
-    })
+    }
 }
 
 fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     state.planning = None;
+    if state.behind.take_planning() {
+        return behind::planned_seen(state, planned, now);
+    }
     let base = state.rendered.as_ref().map(|rendered| rendered.commit.clone());
     if planned.base == base && state.fleet_to_learn().as_ref() == Some(&planned.fleet.revision) {
         // Its clusters and their keys count; nothing is decided on it.
@@ -369,6 +385,7 @@ pub fn next_time(state: &State) -> Option<i64> {
         state.next_room(),
         state.next_prediction(),
         state.next_move_end(),
+        behind::next_time(state),
     ]
     .into_iter()
     .flatten()

@@ -5,6 +5,8 @@ use super::{Proposed, State, Write};
 /// A person moved `rendered`: whatever was proposed is merged, or stands on an older commit.
 pub(super) fn rendered_moved(state: &mut State) {
     state.proposed = None;
+    // What stands there says which revision is merged.
+    state.merged = None;
     state.stale_proposals = true;
 }
 
@@ -16,6 +18,7 @@ pub(super) fn rendered_written(state: &mut State) {
 /// A decision was proposed.
 pub(super) fn proposed(state: &mut State, proposal: Option<Proposed>, kept: Vec<String>) {
     state.end_write();
+    state.behind.proposed();
     state.proposed = proposal;
     state.kept_proposals = kept;
     state.proposals_known = true;

@@ -52,6 +52,7 @@ impl State {
 
     /// Somebody is silent from now on.
     pub(super) fn fell_silent(&mut self, now: i64) {
+        self.behind.fell_silent(now);
         if let Some(patience) = self.patience {
             self.look_again(now.saturating_add(patience));
         }

@@ -10,6 +10,7 @@ use render::release::{Unfinished, Waiting};
 use render::schedule;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 
+use super::behind::Behind;
 use super::clusters::ClusterState;
 use super::condition::Condition;
 use super::event::{Effect, Head, Relation};
@@ -96,6 +97,8 @@ pub struct State {
     pub(super) patience: Option<i64>,
     /// When time alone may decide something, in seconds since 1970.
     pub(super) again_at: Option<i64>,
+    /// The merged revision, while a newer one waits for its merge.
+    pub(super) behind: Behind,
     /// Units that commits asked to place anew and that had nothing to move: up to which revision.
     pub(super) rebalanced: BTreeMap<UnitKey, Revision>,
     /// What charts are predicted to bring may be other than when it was planned last.

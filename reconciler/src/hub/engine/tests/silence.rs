@@ -198,18 +198,110 @@ fn a_taint_whose_time_is_over_moves_unattended_too() {
     assert_eq!((world.proposal.is_none(), world.cause()), (true, Some(Cause::Failover)));
 }
 
-#[test]
-fn what_waits_for_a_merge_does_not_go_along_with_a_failover() {
+/// Three clusters under approval, with twice as many replicas proposed, and c silent since 2,000.
+fn silent_while_it_waits() -> World {
     let mut world = divided();
     world.gate = Approval::Required;
     world.says('2', &["a", "b", "c"], shares('2', &[("a", 4), ("b", 4), ("c", 4)]));
     world.see('2', Relation::Follows);
     assert!(world.proposal.take().is_some(), "it waits for a merge");
-    let before = world.units();
     world.now = 2_000;
     world.disconnect("c", 1);
     world.says('2', &["a", "b", "c"], without_c(2_300));
+    world
+}
+
+#[test]
+fn what_waits_for_a_merge_does_not_go_along_with_a_failover() {
+    let mut world = silent_while_it_waits();
+    let before = world.units();
     world.time_came(2_300);
     assert!(world.proposal.is_some());
     assert_eq!(world.units(), before);
+}
+
+#[test]
+fn a_cluster_that_is_lost_while_a_commit_waits_fails_over_by_what_is_merged() {
+    let mut world = silent_while_it_waits();
+    world.says('1', &["a", "b", "c"], without_c(2_300));
+    let more = shares('2', &[("a", 6), ("b", 6)]);
+    world.says('2', &["a", "b", "c"], more.clone());
+    world.time_came(2_300);
+    let record = world
+        .rendered
+        .as_ref()
+        .and_then(|commit| commit.published.record.clone());
+    let record = record.expect("it is rendered");
+    assert_eq!((record.cause, record.source), (Cause::Failover, revision('1')));
+    let units = world.units();
+    let unit = units.values().next().expect("it is placed");
+    assert!(!unit.clusters.contains_key(&cluster("c")) && unit.moved_at == Some(2_300));
+    assert_eq!(world.sequence(), Some(2), "and it is released");
+    assert_eq!(
+        world.withdrawn.last(),
+        Some(&false),
+        "what stood on the older commit goes"
+    );
+    let proposal = world.proposal.as_ref().expect("what waits is proposed on top of it");
+    assert_eq!(proposal.units, more);
+    assert_eq!(
+        (world.unasked, world.decided),
+        (false, false),
+        "as its commit asks for it"
+    );
+    assert_eq!(
+        world.state.accepted,
+        Some(revision('2')),
+        "the newest still counts for clusters and keys"
+    );
+    let commits = world.commits;
+    world.time_came(9_000);
+    assert_eq!(world.commits, commits, "and that is all");
+}
+
+#[test]
+fn a_policy_that_waits_for_its_merge_neither_moves_nor_stops_anything() {
+    // The commit that waits takes the policy away.
+    let mut world = divided();
+    world.gate = Approval::Required;
+    world.says('2', &["a", "b", "c"], shares('2', &[("a", 4), ("b", 4), ("c", 4)]));
+    let (fleet, _) = world.source.get_mut(&revision('2')).expect("it is there");
+    Arc::make_mut(fleet).spec = FleetSpec::default();
+    world.see('2', Relation::Follows);
+    world.now = 2_000;
+    world.disconnect("c", 1);
+    assert_eq!(next_time(&world.state), Some(2_000 + AFTER));
+    world.says('1', &["a", "b", "c"], without_c(2_300));
+    world.time_came(2_000 + AFTER);
+    assert_eq!(world.cause(), Some(Cause::Failover));
+
+    // The commit that waits brings it.
+    let mut world = divided();
+    let (fleet, _) = world.source.get_mut(&revision('1')).expect("it is there");
+    Arc::make_mut(fleet).spec = FleetSpec::default();
+    world.gate = Approval::Required;
+    world.says('2', &["a", "b", "c"], shares('2', &[("a", 4), ("b", 4), ("c", 4)]));
+    world.see('2', Relation::Follows);
+    world.now = 2_000;
+    world.disconnect("c", 1);
+    world.says('2', &["a", "b", "c"], without_c(2_300));
+    let before = world.units();
+    world.time_came(2_000 + AFTER);
+    assert_eq!(world.units(), before, "it is a part of what waits");
+}
+
+#[test]
+fn nothing_but_a_failover_goes_by_what_is_merged() {
+    let mut world = silent_while_it_waits();
+    let mut other = units('1', "two", &["a", "b", "c"]);
+    other
+        .values_mut()
+        .for_each(|unit| unit.lost = without_c(2_300).into_values().next().expect("one").lost);
+    for planned in [shares('1', &[("a", 3), ("b", 2), ("c", 1)]), other] {
+        let before = world.units();
+        world.says('1', &["a", "b", "c"], planned);
+        world.state.behind.proposed();
+        world.time_came(2_300);
+        assert_eq!(world.units(), before);
+    }
 }

@@ -109,9 +109,9 @@ pub(super) struct World {
     pub(super) asks: bool,
     /// When time alone decides something, as every plan says.
     pub(super) again_at: Option<i64>,
-    /// Whether no commit asked for the newest plan.
+    /// Whether no commit asked for the last plan of the newest revision.
     pub(super) unasked: bool,
-    /// Whether the newest plan is of a revision that was decided on.
+    /// Whether that revision was decided on by then.
     pub(super) decided: bool,
     /// Units that commits ask to place anew, where that word is not over.
     pub(super) rebalanced: BTreeSet<UnitKey>,
@@ -228,9 +228,10 @@ impl World {
                 ..
             } => {
                 self.plans += 1;
-                self.decided = decided;
                 self.reports = reports;
-                self.unasked = unasked;
+                if self.state.source_to_plan().as_ref() == Some(&revision) {
+                    (self.decided, self.unasked) = (decided, unasked);
+                }
                 let (fleet, units) = self.source[&revision].clone();
                 let is_over = |unit: &&UnitKey| rebalanced.get(*unit) == Some(&revision);
                 let plan = Plan {
