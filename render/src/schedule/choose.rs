@@ -94,6 +94,12 @@ pub(super) fn choose<'a>(
                 let why = format!("it has no label {key}, over which the unit is spread");
                 chosen.leave(matching, ChoiceRule::SpreadLabel, why);
             }
+            if with.is_empty() {
+                return Err(TooFew {
+                    field: "clusters.spread[0].topologyKey".to_owned(),
+                    message: format!("clusters that match: {}, and none has the label {key}", ranked.len()),
+                });
+            }
             let groups = grouped(key, &with);
             let fewest = constraint.min_groups.unwrap_or_default();
             if (groups.len() as u64) < fewest {

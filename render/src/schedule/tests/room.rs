@@ -319,6 +319,28 @@ fn equal_clusters_are_told_apart_for_each_unit_in_another_way() {
 }
 
 #[test]
+fn a_label_that_no_cluster_has_leaves_the_last_placement_and_is_named() {
+    let mut to = everywhere(Scheduling::Dividing(Dividing::Static));
+    to.placing.clusters.spread = vec![SpreadConstraint {
+        topology_key: "rack".to_owned(),
+        min_groups: None,
+        max_groups: None,
+        max_skew: None,
+        when_unsatisfiable: Default::default(),
+    }];
+    let fleet = fleet(vec![cluster("a", &[]), cluster("b", &[])], to, deployment(4, "1"));
+    let found = scheduled(&fleet, &Reports::default(), Some(placed(&[("a", 3)])));
+    let finding = &found.findings[0];
+    assert_eq!((finding.reason.as_str(), shares(&found)), ("TooFewClusters", vec![3]));
+    assert!(
+        finding
+            .message
+            .contains("clusters that match: 2, and none has the label rack"),
+        "{finding:?}"
+    );
+}
+
+#[test]
 fn clusters_are_spread_over_the_values_of_a_label() {
     let choice = Choice {
         max: Some(3),
