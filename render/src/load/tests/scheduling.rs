@@ -124,7 +124,7 @@ fn what_clusternets_arithmetic_cannot_keep_is_said() {
     let found = spec(OURS, fields, &expected);
     assert_eq!(found.placing.policy, SchedulingPolicy::Clusternet);
     let whole = "schedulingPolicy: clusternet\n  subscribers: [{clusterAffinity: {}, replicas: {max: 4}}]";
-    spec(OURS, whole, &["s.yaml:8 Warning NoEffect spec.subscribers[0].replicas"]);
+    spec(OURS, whole, &["s.yaml:7 Warning NoEffect spec.subscribers[0].replicas"]);
 }
 
 #[test]
