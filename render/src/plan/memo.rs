@@ -49,8 +49,6 @@ struct UnitInputs {
     previous: Option<UnitPlacement>,
     remembered: Option<UnitPlacement>,
     rebalance: Option<Rebalance>,
-    /// Whether the fleet lets it take the room of a lower priority.
-    may_take: bool,
     /// Over all predictions, where the unit has charts.
     previews: Option<Digest>,
 }
@@ -82,7 +80,6 @@ impl Memo {
             previous: context.snapshot.previous.units.get(key).cloned(),
             remembered: moves.remembered.get(key).cloned(),
             rebalance: moves.rebalance.get(key).copied(),
-            may_take: context.snapshot.fleet.spec.scheduling.preemption && unit.subscription.placing.preempts,
             previews: has_chart(&unit.base).then_some(context.previews),
         };
         let revision = &context.snapshot.revision;
@@ -151,7 +148,6 @@ impl UnitInputs {
             && self.previous == other.previous
             && self.remembered == other.remembered
             && self.rebalance == other.rebalance
-            && self.may_take == other.may_take
             && self.previews == other.previews
     }
 }
