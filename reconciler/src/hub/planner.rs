@@ -56,11 +56,9 @@ pub(super) struct Known<'a> {
     pub(super) previews: Previews,
     /// What room clusters have.
     pub(super) reports: Reports,
-    /// No source commit asks for the decision.
-    pub(super) unasked: bool,
     /// Units whose words to place them anew found nothing to move, up to a revision.
     pub(super) rebalanced: BTreeMap<UnitKey, Revision>,
-    /// Whether the revision was decided on before.
+    /// Whether the revision was decided on before, so that no source commit asks for the decision.
     pub(super) decided: bool,
     /// In seconds since 1970.
     pub(super) now: i64,
@@ -86,7 +84,6 @@ impl Planner {
             accepted,
             previews,
             reports,
-            unasked,
             rebalanced,
             decided,
             now,
@@ -125,13 +122,12 @@ impl Planner {
             chart_previews: previews,
             reports,
             moves: Moves {
-                unasked,
+                rebalance: words.rebalance,
+                decided,
                 ..Moves::default()
             },
             ..snapshot(&fleet, Arc::clone(&previous), now)
         };
-        snapshot.moves.rebalance = words.rebalance;
-        snapshot.moves.decided = decided;
         let plan = match &self.keeper {
             None => plan(&snapshot, &mut memos.plan),
             Some(keeper) => {

@@ -27,16 +27,17 @@ pub fn fit(field: &Field, requirements: &PodRequirements, workload: Option<usize
     let mut answer = Fit::default();
     let asked = field.asked(&requirements.requests);
     let unmet = field.unmet(requirements);
-    let mut full = 0;
+    let mut full = 0_u64;
     for (index, group) in field.groups.iter().enumerate() {
         if let Some(reason) = unmet[group.kind] {
-            *answer.refused.entry(reason).or_default() += group.count;
+            let refused = answer.refused.entry(reason).or_default();
+            *refused = refused.saturating_add(group.count);
             continue;
         }
-        answer.nodes += group.count;
+        answer.nodes = answer.nodes.saturating_add(group.count);
         let times = field.times(index, &asked);
         if times == 0 {
-            full += group.count;
+            full = full.saturating_add(group.count);
         }
         answer.replicas = answer.replicas.saturating_add(times.saturating_mul(group.count));
     }

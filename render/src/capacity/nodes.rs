@@ -48,7 +48,8 @@ impl Nodes {
 
     /// How many nodes there are.
     pub fn count(&self) -> u64 {
-        self.0.iter().map(|group| group.count).sum()
+        let counts = self.0.iter().map(|group| group.count);
+        counts.fold(0, u64::saturating_add)
     }
 
     /// What all nodes have left together, each at least nothing.

@@ -97,7 +97,7 @@ impl<'a> Context<'a> {
 
     /// Until when a unit stays, since it was moved just now and no source commit asks for more.
     pub(super) fn pause(&self, previous: Option<&UnitPlacement>) -> Option<i64> {
-        let moved_at = previous?.moved_at.filter(|_| self.moves.unasked)?;
+        let moved_at = previous?.moved_at.filter(|_| self.moves.decided)?;
         let until = moved_at.saturating_add(MOVES_PAUSE_SECONDS);
         // A clock that was put back makes nobody wait for longer.
         (moved_at <= self.now && self.now < until).then_some(until)

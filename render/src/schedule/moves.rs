@@ -19,10 +19,8 @@ pub struct Moves {
     /// has the trailer `Reschedule: true`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub remembered: BTreeMap<UnitKey, UnitPlacement>,
-    /// No source commit asks for the decision, so that a unit which such a decision moved just now stays.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub unasked: bool,
-    /// Whether the revision was decided on before: no commit has any unit take the room of another then.
+    /// Whether the revision was decided on before, so that no source commit asks for the decision: a unit that such a
+    /// decision moved just now stays, and none takes the room of another.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub decided: bool,
 }

@@ -256,11 +256,9 @@ pub enum Effect {
         capabilities: BTreeMap<ClusterName, Arc<Capabilities>>,
         /// What they said of the room they have.
         reports: Reports,
-        /// The revision was decided on before, so that no source commit asks for this plan.
-        unasked: bool,
         /// Units whose words to place them anew found nothing to move, up to a revision.
         rebalanced: BTreeMap<UnitKey, Revision>,
-        /// Whether the revision was decided on before.
+        /// Whether the revision was decided on before, so that no source commit asks for this plan.
         decided: bool,
     },
     /// Say which objects contents of what is published have.

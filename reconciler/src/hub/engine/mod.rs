@@ -215,7 +215,6 @@ fn newest_due(state: &mut State) -> Option<Effect> {
 /// A plan of a revision on what is known now. `accepted` has a say in its gate.
 fn plan_of(state: &State, revision: Revision, accepted: Option<Revision>, decided: bool) -> Effect {
     Effect::Plan {
-        unasked: decided || state.was_decided(&revision),
         revision,
         base: state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
         previous: state.previous(),

@@ -31,7 +31,6 @@ impl Hub {
             let_go,
             capabilities,
             reports,
-            unasked,
             rebalanced,
             decided,
         } = effect
@@ -61,7 +60,6 @@ impl Hub {
                         previews,
                         reports,
                         now,
-                        unasked,
                         rebalanced,
                         decided,
                     };

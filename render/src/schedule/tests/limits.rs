@@ -191,3 +191,17 @@ fn bounds_that_leave_nothing_keep_totals() {
         );
     }
 }
+
+#[test]
+fn more_nodes_than_a_number_has_room_for_stop_nobody() {
+    let mut said = huge(u64::MAX);
+    let other = NodeGroup {
+        labels: crate::fixture::labels(&[("zone", "b")]),
+        ..said.nodes.0[0].clone()
+    };
+    said.nodes.0.push(other);
+    let known = reports(&[("a", said.clone()), ("b", capacity(1, 4))]);
+    let found = scheduled(&two(6), &known, None);
+    assert_eq!(shares(&found).iter().sum::<u64>(), 6);
+    assert!(said.nodes.count() > 0);
+}

@@ -49,7 +49,6 @@ impl World {
         let before = Arc::clone(&self.published);
         let unasked = !event.is_commit();
         let moves = Moves {
-            unasked,
             decided: unasked,
             ..self.take(event)
         };
@@ -63,7 +62,6 @@ impl World {
             .values()
             .any(|unit| unasked && unit.moved_at.is_some_and(|at| self.now - at < 60));
         let unasked = Moves {
-            unasked: true,
             decided: true,
             ..Moves::default()
         };

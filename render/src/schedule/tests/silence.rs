@@ -114,7 +114,6 @@ impl World {
             fleet: Arc::new(self.fleet.clone()),
             reports: self.reports.clone(),
             moves: Moves {
-                unasked,
                 decided: unasked,
                 ..Moves::default()
             },

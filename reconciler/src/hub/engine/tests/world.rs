@@ -110,7 +110,6 @@ pub(super) struct World {
     /// When time alone decides something, as every plan says.
     pub(super) again_at: Option<i64>,
     /// Whether no commit asked for the last plan of the newest revision.
-    pub(super) unasked: bool,
     /// Whether that revision was decided on by then.
     pub(super) decided: bool,
     /// Units that commits ask to place anew, where that word is not over.
@@ -143,7 +142,6 @@ impl World {
             by_room: BTreeSet::new(),
             asks: false,
             again_at: None,
-            unasked: false,
             decided: false,
             rebalanced: BTreeSet::new(),
             reports: render::schedule::Reports::default(),
@@ -222,7 +220,6 @@ impl World {
                 revision,
                 base,
                 reports,
-                unasked,
                 rebalanced,
                 decided,
                 ..
@@ -230,7 +227,7 @@ impl World {
                 self.plans += 1;
                 self.reports = reports;
                 if self.state.source_to_plan().as_ref() == Some(&revision) {
-                    (self.decided, self.unasked) = (decided, unasked);
+                    self.decided = decided;
                 }
                 let (fleet, units) = self.source[&revision].clone();
                 let is_over = |unit: &&UnitKey| rebalanced.get(*unit) == Some(&revision);
