@@ -102,6 +102,13 @@ text_name! {
     |text| matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
+impl ClusterName {
+    /// Whether it is a copy of the other one: a quick look that may miss an equal name.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl Revision {
     /// Its first twelve digits: as many as Git shows people in a large repository.
     pub fn short(&self) -> &str {

@@ -15,19 +15,25 @@ use crate::model::Taint;
 /// The nodes of a cluster while pods are counted and put.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Every resource that a node names, sorted: the columns of `free`.
-    names: Arc<[String]>,
-    /// The columns of what makes a node empty.
-    rated: [Option<usize>; 2],
-    /// Sorted, so that their places sort as they do.
-    kinds: Arc<[Kind]>,
+    layout: Arc<Layout>,
     pub(super) groups: Vec<Group>,
     /// What a node of each group has left, row by row.
     free: Vec<i64>,
 }
 
+/// What of nodes pods do not change. Clusters of one make have the same.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Layout {
+    /// Every resource that a node names, sorted: the columns of a row.
+    names: Vec<String>,
+    /// The columns of what makes a node empty.
+    rated: [Option<usize>; 2],
+    /// Sorted, so that their places sort as they do.
+    kinds: Vec<Kind>,
+}
+
 /// What nodes have in common that pods do not change.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     labels: BTreeMap<String, String>,
     taints: Vec<Taint>,
@@ -47,7 +53,18 @@ pub(super) struct Group {
     pub(super) pods: Arc<BTreeMap<usize, u64>>,
 }
 
+/// What a pod asks for of nodes of one layout, worked out once for all clusters that have it.
+#[derive(Debug)]
+pub struct Demand {
+    pub(super) asked: Asked,
+    /// What a pod takes of each kind of node, in thousandths of processor and memory: at least so much.
+    pub(super) takes: Vec<[i64; 2]>,
+    /// Why the nodes of each kind cannot take a pod, whatever they have left; `None` where they can.
+    pub(super) unmet: Vec<Option<&'static str>>,
+}
+
 /// What one pod asks for, by column.
+#[derive(Clone, Debug)]
 pub(super) struct Asked {
     /// Whether no node has something of it.
     nowhere: bool,
@@ -75,10 +92,13 @@ impl Field {
             allocatable: (*allocatable).clone(),
             all: RATED.map(|name| allocatable.of(name)),
         };
-        let mut field = Self {
+        let layout = Layout {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             rated: RATED.map(|rated| names.iter().position(|name| *name == rated)),
             kinds: kinds.iter().map(kind).collect(),
+        };
+        let mut field = Self {
+            layout: Arc::new(layout),
             groups: Vec::with_capacity(nodes.0.len()),
             free: Vec::with_capacity(nodes.0.len() * names.len()),
         };
@@ -99,12 +119,38 @@ impl Field {
         field
     }
 
+    /// What pods do not change of it.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The same with a layout that is held already, if it is equal.
+    pub fn under(self, layout: &Arc<Layout>) -> Self {
+        match self.layout == *layout {
+            true => Self {
+                layout: Arc::clone(layout),
+                ..self
+            },
+            false => self,
+        }
+    }
+
+    /// What a pod asks for of nodes like these.
+    pub fn demand(&self, requirements: &PodRequirements) -> Demand {
+        let asked = self.asked(&requirements.requests);
+        Demand {
+            takes: self.takes(&asked),
+            unmet: self.unmet(requirements),
+            asked,
+        }
+    }
+
     /// As they are reported.
     pub fn nodes(&self) -> Nodes {
         let group = |(index, group): (usize, &Group)| {
-            let kind = &self.kinds[group.kind];
+            let kind = &self.layout.kinds[group.kind];
             let mut free = Resources::default();
-            for (name, amount) in self.names.iter().zip(self.row(index)) {
+            for (name, amount) in self.layout.names.iter().zip(self.row(index)) {
                 if *amount != 0 || kind.allocatable.names(name) {
                     free.set(name, *amount);
                 }
@@ -136,10 +182,10 @@ impl Field {
     }
 
     /// What one pod asks for, in this field's columns.
-    pub(super) fn asked(&self, requests: &Resources) -> Asked {
+    fn asked(&self, requests: &Resources) -> Asked {
         let mut asked = Asked {
             nowhere: false,
-            columns: Vec::with_capacity(self.names.len()),
+            columns: Vec::with_capacity(self.layout.names.len()),
             rated: RATED.map(|name| requests.of(name)),
         };
         for (name, amount) in requests.iter().filter(|(_, amount)| *amount > 0) {
@@ -151,22 +197,22 @@ impl Field {
         asked
     }
 
-    /// Why the nodes of each kind cannot take a pod, whatever they have left; `None` where they can.
-    pub(super) fn unmet(&self, requirements: &PodRequirements) -> Vec<Option<&'static str>> {
+    fn unmet(&self, requirements: &PodRequirements) -> Vec<Option<&'static str>> {
         let unmet = |kind: &Kind| requirements.unmet(&kind.labels, &kind.taints);
-        self.kinds.iter().map(unmet).collect()
+        self.layout.kinds.iter().map(unmet).collect()
     }
 
-    /// The same with taints left out.
+    /// [`Demand::unmet`] with taints left out.
     pub(super) fn unmet_but_for_taints(&self, requirements: &PodRequirements) -> Vec<Option<&'static str>> {
-        self.kinds
+        self.layout
+            .kinds
             .iter()
             .map(|kind| requirements.unmet(&kind.labels, &[]))
             .collect()
     }
 
     pub(super) fn labels(&self, group: &Group) -> &BTreeMap<String, String> {
-        &self.kinds[group.kind].labels
+        &self.layout.kinds[group.kind].labels
     }
 
     /// How many pods each node of a group has room for: the scarcest resource decides.
@@ -191,10 +237,9 @@ impl Field {
         !asked.nowhere && asked.columns.iter().all(|(column, amount)| row[*column] >= *amount)
     }
 
-    /// What a pod takes of each kind of node, in thousandths of processor and memory: at least so much.
-    pub(super) fn takes(&self, asked: &Asked) -> Vec<[i64; 2]> {
+    fn takes(&self, asked: &Asked) -> Vec<[i64; 2]> {
         let takes = |kind: &Kind| std::array::from_fn(|rated| part(asked.rated[rated], kind.all[rated]));
-        self.kinds.iter().map(takes).collect()
+        self.layout.kinds.iter().map(takes).collect()
     }
 
     /// A bound of [`Self::emptiness`] that needs no quotient: what a part loses, rounded down, it loses at least.
@@ -207,7 +252,7 @@ impl Field {
     /// What part a node would have left with one more, in thousandths: the mean over processor and memory, as the
     /// scheduler's LeastAllocated score has it, of whatever of the two is asked for.
     pub(super) fn emptiness(&self, index: usize, asked: &Asked) -> i64 {
-        let all = self.kinds[self.groups[index].kind].all;
+        let all = self.layout.kinds[self.groups[index].kind].all;
         let left = |rated: usize| self.rated(index, rated).saturating_sub(asked.rated[rated]);
         let [cpu, memory] = std::array::from_fn(|rated| part(left(rated), all[rated]));
         i64::midpoint(cpu, memory)
@@ -283,9 +328,7 @@ impl Field {
 
     fn empty(&self) -> Self {
         Self {
-            names: Arc::clone(&self.names),
-            rated: self.rated,
-            kinds: Arc::clone(&self.kinds),
+            layout: Arc::clone(&self.layout),
             groups: Vec::with_capacity(self.groups.len()),
             free: Vec::with_capacity(self.free.len()),
         }
@@ -309,7 +352,7 @@ impl Field {
     }
 
     fn columns(&self, index: usize) -> Range<usize> {
-        let width = self.names.len();
+        let width = self.layout.names.len();
         index * width..(index + 1) * width
     }
 
@@ -318,11 +361,14 @@ impl Field {
     }
 
     fn column(&self, name: &str) -> Option<usize> {
-        self.names.binary_search_by(|known| known.as_str().cmp(name)).ok()
+        self.layout
+            .names
+            .binary_search_by(|known| known.as_str().cmp(name))
+            .ok()
     }
 
     fn rated(&self, index: usize, rated: usize) -> i64 {
-        self.rated[rated].map_or(0, |column| self.row(index)[column])
+        self.layout.rated[rated].map_or(0, |column| self.row(index)[column])
     }
 
     /// Adds so many times what a pod asks for to what a group has left.
@@ -332,7 +378,7 @@ impl Field {
             let free = &mut self.free[start + column];
             *free = free.saturating_add(amount.saturating_mul(times));
         }
-        let all = self.kinds[self.groups[index].kind].all;
+        let all = self.layout.kinds[self.groups[index].kind].all;
         self.groups[index].parts = std::array::from_fn(|rated| part(self.rated(index, rated), all[rated]));
     }
 }

@@ -4,42 +4,50 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::HOSTNAME;
-use super::field::{Asked, Field, Group};
+use super::field::{Asked, Demand, Field, Group};
 use super::requirements::PodRequirements;
 
 impl Field {
     /// Puts pods where the scheduler of the cluster would, one after the other on the node that is emptiest then, and
     /// says how many found a place. `workload` is marked there.
     pub fn put(&mut self, requirements: &PodRequirements, count: u64, workload: Option<usize>) -> u64 {
+        self.put_by((requirements, &self.demand(requirements)), count, workload)
+    }
+
+    /// The same, where it was worked out what they ask for of nodes like these.
+    pub fn put_by(
+        &mut self,
+        (requirements, demand): (&PodRequirements, &Demand),
+        count: u64,
+        workload: Option<usize>,
+    ) -> u64 {
         if requirements.is_free() && workload.is_none() {
-            return self.put_freely(requirements, count);
+            return self.put_freely(demand, count);
         }
-        let mut filling = Filling::new(self, requirements, workload);
+        let mut filling = Filling::new(self, (requirements, demand), workload);
         let put = filling.fill(count);
         *self = filling.into_field();
         put
     }
 
     /// As [`Self::put`] of pods that are nothing to one another and are not marked.
-    fn put_freely(&mut self, requirements: &PodRequirements, count: u64) -> u64 {
-        let asked = self.asked(&requirements.requests);
-        let takes = self.takes(&asked);
-        let unmet = self.unmet(requirements);
+    fn put_freely(&mut self, demand: &Demand, count: u64) -> u64 {
         let mut put = 0;
         while put < count {
-            let Some(index) = self.emptiest(&asked, &takes, &unmet) else {
+            let Some(index) = self.emptiest(demand) else {
                 break;
             };
             // Each of a group takes one at once: they are equally empty.
             let at_once = self.groups[index].count.min(count - put);
-            self.put_on(index, at_once, &asked);
+            self.put_on(index, at_once, &demand.asked);
             put += at_once;
         }
         put
     }
 
     /// The first of the groups that would be emptiest with one more.
-    fn emptiest(&self, asked: &Asked, takes: &[[i64; 2]], unmet: &[Option<&str>]) -> Option<usize> {
+    fn emptiest(&self, demand: &Demand) -> Option<usize> {
+        let Demand { asked, takes, unmet } = demand;
         let mut best = None;
         let mut most = -1;
         for (index, group) in self.groups.iter().enumerate() {
@@ -61,7 +69,7 @@ const NOBODY: usize = usize::MAX;
 /// Nodes while pods that keep apart, are spread or are marked are put on them.
 pub(super) struct Filling<'a> {
     requirements: &'a PodRequirements,
-    asked: Asked,
+    asked: &'a Asked,
     workload: usize,
     /// Nodes that cannot take any.
     aside: Field,
@@ -74,8 +82,12 @@ pub(super) struct Filling<'a> {
 }
 
 impl<'a> Filling<'a> {
-    pub(super) fn new(field: &Field, requirements: &'a PodRequirements, workload: Option<usize>) -> Self {
-        let unmet = field.unmet(requirements);
+    pub(super) fn new(
+        field: &Field,
+        (requirements, demand): (&'a PodRequirements, &'a Demand),
+        workload: Option<usize>,
+    ) -> Self {
+        let unmet = &demand.unmet;
         let but_for_taints = field.unmet_but_for_taints(requirements);
         let aside = field.only(|group| unmet[group.kind].is_some());
         let is_tainted = |group: &&Group| but_for_taints[group.kind].is_none();
@@ -83,7 +95,7 @@ impl<'a> Filling<'a> {
         let keys = apart.chain(requirements.spread.iter().map(|spread| &spread.topology_key));
         let mut filling = Self {
             requirements,
-            asked: field.asked(&requirements.requests),
+            asked: &demand.asked,
             workload: workload.unwrap_or(NOBODY),
             tainted: aside.groups.iter().filter(is_tainted).cloned().collect(),
             aside,
@@ -158,9 +170,9 @@ impl<'a> Filling<'a> {
             .groups
             .iter()
             .enumerate()
-            .filter(|(index, group)| self.able.fits(*index, &self.asked) && self.may_take(group, fewest_on_host))
+            .filter(|(index, group)| self.able.fits(*index, self.asked) && self.may_take(group, fewest_on_host))
             .min_by_key(|(index, group)| {
-                let emptiness = self.able.emptiness(*index, &self.asked);
+                let emptiness = self.able.emptiness(*index, self.asked);
                 (crowd(group), std::cmp::Reverse(emptiness))
             })
             .map(|(index, _)| index)
@@ -201,7 +213,7 @@ impl<'a> Filling<'a> {
 
     /// Puts one on each of so many nodes of a group, which thereby become a group of their own.
     fn put_on(&mut self, index: usize, nodes: u64) {
-        let place = self.able.put_on(index, nodes, &self.asked);
+        let place = self.able.put_on(index, nodes, self.asked);
         let group = &mut self.able.groups[place];
         *Arc::make_mut(&mut group.pods).entry(self.workload).or_default() += 1;
         let labels = self.able.labels(&self.able.groups[place]);

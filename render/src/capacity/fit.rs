@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::field::Field;
+use super::field::{Demand, Field};
 use super::fill::Filling;
 use super::requirements::PodRequirements;
 
@@ -24,25 +24,33 @@ pub struct Fit {
 /// the cluster can place, whatever its order. With them, pods are placed one by one as that scheduler does, and counted
 /// up to `most`.
 pub fn fit(field: &Field, requirements: &PodRequirements, workload: Option<usize>, most: u64) -> Fit {
+    fit_by(field, (requirements, &field.demand(requirements)), workload, most)
+}
+
+/// The same, where it was worked out what they ask for of nodes like these.
+pub fn fit_by(
+    field: &Field,
+    (requirements, demand): (&PodRequirements, &Demand),
+    workload: Option<usize>,
+    most: u64,
+) -> Fit {
     let mut answer = Fit::default();
-    let asked = field.asked(&requirements.requests);
-    let unmet = field.unmet(requirements);
     let mut full = 0_u64;
     for (index, group) in field.groups.iter().enumerate() {
-        if let Some(reason) = unmet[group.kind] {
+        if let Some(reason) = demand.unmet[group.kind] {
             let refused = answer.refused.entry(reason).or_default();
             *refused = refused.saturating_add(group.count);
             continue;
         }
         answer.nodes = answer.nodes.saturating_add(group.count);
-        let times = field.times(index, &asked);
+        let times = field.times(index, &demand.asked);
         if times == 0 {
             full = full.saturating_add(group.count);
         }
         answer.replicas = answer.replicas.saturating_add(times.saturating_mul(group.count));
     }
     if !requirements.is_free() {
-        answer.replicas = Filling::new(field, requirements, workload).fill(most);
+        answer.replicas = Filling::new(field, (requirements, demand), workload).fill(most);
     }
     if full > 0 && answer.replicas < most {
         answer.refused.insert("nothing left", full);

@@ -16,8 +16,8 @@ mod requirements;
 mod resources;
 mod workload;
 
-pub use field::Field;
-pub use fit::{Fit, fit};
+pub use field::{Demand, Field, Layout};
+pub use fit::{Fit, fit, fit_by};
 pub use nodes::{NodeGroup, Nodes};
 pub use quantity::thousandths;
 pub use report::{Capacity, InvalidCapacity, WorkloadPods};

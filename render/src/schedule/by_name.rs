@@ -73,6 +73,14 @@ impl<K: Ord + Borrow<ClusterName>, V> ByName<K, V> {
         self.0.is_empty()
     }
 
+    /// Other things of the same clusters, in the same order.
+    pub(super) fn with<W>(&self, values: impl IntoIterator<Item = W>) -> ByName<K, W>
+    where
+        K: Clone,
+    {
+        ByName(self.0.iter().map(|(name, _)| name.clone()).zip(values).collect())
+    }
+
     fn place(&self, name: &ClusterName) -> Result<usize, usize> {
         self.0.binary_search_by(|(known, _)| known.borrow().cmp(name))
     }

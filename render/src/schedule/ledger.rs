@@ -1,12 +1,13 @@
 //! The room that is left in each cluster, after what was promised there since it reported.
 
+mod demands;
 mod given;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::by_object::ByObject;
-use crate::capacity::{Capacity, Field, Fit, PodRequirements, Resources, Workload, fit};
+use crate::capacity::{Capacity, Field, Fit, PodRequirements, Resources, Workload, fit_by};
 use crate::fleet::Fleet;
 use crate::model::Cluster;
 use crate::name::{ClusterName, ObjectKey, UnitKey};
@@ -14,6 +15,9 @@ use crate::published::{Placement, UnitPlacement};
 use crate::schedule::Reports;
 use crate::schedule::desired::workloads_of;
 use crate::schedule::predictions::Promised;
+use crate::shared::Shared;
+
+use demands::Demands;
 
 pub(super) use given::{Given, Gone, may_take};
 
@@ -27,6 +31,7 @@ pub type Workloads = BTreeMap<ObjectKey, Workload>;
 #[derive(Debug, Default)]
 pub struct Ledger {
     accounts: Accounts,
+    demands: Demands,
     /// What this plan gives without asking for room.
     planned: Vec<(UnitKey, UnitPlacement)>,
     /// What this plan gives of the room that predictors see.
@@ -53,7 +58,7 @@ struct Account {
 pub(super) struct Asking<'a> {
     pub(super) unit: &'a UnitKey,
     pub(super) object: &'a ObjectKey,
-    pub(super) requirements: &'a PodRequirements,
+    pub(super) requirements: &'a Shared<PodRequirements>,
 }
 
 /// What a ledger is opened with.
@@ -76,16 +81,21 @@ impl Ledger {
         asking: Asking<'_>,
         most: u64,
     ) -> Result<Fit, String> {
-        let account = self.account(books, cluster)?;
+        let opened = self.opened(books, cluster)?;
+        let account = &self.accounts.list[opened].1;
+        let mut counted = |field: &Field, workload| {
+            let demand = self.demands.of(field, asking.requirements);
+            fit_by(field, (asking.requirements, &demand), workload, most)
+        };
         let place = account.report.workload(asking.unit, asking.object);
         // Its own pods make room for themselves: those that are there, and those that are on their way.
         let mut answer = match place {
             Some(place) => {
                 let requests = &account.report.workloads[place].requests;
                 let nodes = account.nodes.without(place, requests);
-                fit(&nodes, asking.requirements, Some(place), most)
+                counted(&nodes, Some(place))
             }
-            None => fit(&account.nodes, asking.requirements, None, most),
+            None => counted(&account.nodes, None),
         };
         let newer = account.newer.get(asking.unit);
         let newer = newer.and_then(|newer| newer.get(asking.object));
@@ -109,27 +119,34 @@ impl Ledger {
         if more == 0 {
             return;
         }
-        if let Ok(account) = self.account(books, cluster) {
-            account.put(asking, more);
+        if let Ok(opened) = self.opened(books, cluster) {
+            self.accounts.list[opened].1.put(&mut self.demands, asking, more);
         }
     }
 
     fn account(&mut self, books: &Books<'_>, cluster: &Cluster) -> Result<&mut Account, String> {
+        let opened = self.opened(books, cluster)?;
+        Ok(&mut self.accounts.list[opened].1)
+    }
+
+    /// The place of a cluster's account, with all that was noted until now deducted.
+    fn opened(&mut self, books: &Books<'_>, cluster: &Cluster) -> Result<usize, String> {
         let place = match self.accounts.place(&cluster.name) {
             Ok(place) => place,
             Err(place) => {
                 let report = books.reports.of(&cluster.name)?;
-                let account = Account::open(books, &cluster.name, &report.capacity);
+                let account = Account::open(books, &cluster.name, &report.capacity, &mut self.demands);
                 self.accounts.list.insert(place, (cluster.name.clone(), account));
                 place
             }
         };
         let (_, account) = &mut self.accounts.list[place];
         for (unit, placement) in &self.planned[account.noted..] {
-            account.deduct(books, &cluster.name, (unit, placement), books.previous.get(unit));
+            let older = books.previous.get(unit);
+            account.deduct(books, &mut self.demands, &cluster.name, (unit, placement), older);
         }
         account.noted = self.planned.len();
-        Ok(account)
+        Ok(place)
     }
 }
 
@@ -145,8 +162,9 @@ impl Accounts {
     /// Where a cluster's account is, or belongs. Clusters are asked for in the order of their names: the next one is
     /// looked at first.
     fn place(&mut self, cluster: &ClusterName) -> Result<usize, usize> {
+        // Where a name is not the very same, it is looked for.
         let mut near = [self.last + 1, self.last].into_iter();
-        let near = near.find(|place| self.list.get(*place).is_some_and(|(name, _)| name == cluster));
+        let near = near.find(|place| self.list.get(*place).is_some_and(|(name, _)| name.is_same(cluster)));
         let place = match near {
             Some(place) => Ok(place),
             None => self.list.binary_search_by(|(name, _)| name.cmp(cluster)),
@@ -157,10 +175,10 @@ impl Accounts {
 }
 
 impl Account {
-    fn open(books: &Books<'_>, cluster: &ClusterName, report: &Arc<Capacity>) -> Self {
+    fn open(books: &Books<'_>, cluster: &ClusterName, report: &Arc<Capacity>, demands: &mut Demands) -> Self {
         let mut account = Self {
             report: Arc::clone(report),
-            nodes: Field::of(&report.nodes),
+            nodes: demands.field(&report.nodes),
             newer: BTreeMap::new(),
             noted: 0,
             waiting: BTreeMap::new(),
@@ -168,7 +186,7 @@ impl Account {
         account.note_waiting(books.fleet);
         if books.reports.sequence.is_none() || report.sequence < books.reports.sequence {
             for (unit, placement) in books.previous {
-                account.deduct(books, cluster, (unit, placement), None);
+                account.deduct(books, demands, cluster, (unit, placement), None);
             }
         }
         account
@@ -179,6 +197,7 @@ impl Account {
     fn deduct(
         &mut self,
         books: &Books<'_>,
+        demands: &mut Demands,
         cluster: &ClusterName,
         (unit, placement): (&UnitKey, &UnitPlacement),
         older: Option<&UnitPlacement>,
@@ -198,7 +217,7 @@ impl Account {
                 requirements: &workload.requirements,
             };
             let more = replicas(placement).saturating_sub(known);
-            let put = self.put(asking, more);
+            let put = self.put(demands, asking, more);
             if put < more {
                 self.waits(&declared.subscription, books.fleet);
             }
@@ -211,11 +230,12 @@ impl Account {
     }
 
     /// Those that find no node wait there for one, and take nothing from others meanwhile.
-    fn put(&mut self, asking: Asking<'_>, more: u64) -> u64 {
-        match more {
-            0 => 0,
-            more => self.nodes.put(asking.requirements, more, None),
+    fn put(&mut self, demands: &mut Demands, asking: Asking<'_>, more: u64) -> u64 {
+        if more == 0 {
+            return 0;
         }
+        let demand = demands.of(&self.nodes, asking.requirements);
+        self.nodes.put_by((asking.requirements, &demand), more, None)
     }
 }
 

@@ -94,7 +94,7 @@ impl<'a, 'b> Division<'a, 'b> {
             grows: moves || all < wanted,
             words: Known::default(),
         };
-        let mut seats = Seats::default();
+        let mut seats = Vec::with_capacity(rows.len());
         for row in rows {
             row.judged = self.judged(&mut query, row);
             let mut room = row.judged.room;
@@ -107,9 +107,9 @@ impl<'a, 'b> Division<'a, 'b> {
                 room = Room::Replicas(most.min(begins));
                 row.leaving = row.left - begins;
             }
-            seats.insert(row.name, self.seat((row.chosen, 0), bounds, (begins, room)));
+            seats.push(self.seat((row.chosen, 0), bounds, (begins, room)));
         }
-        Ok(seats)
+        Ok(self.members.with(seats))
     }
 
     /// Shares the replicas out, promises them, and says why.

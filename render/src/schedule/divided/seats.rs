@@ -73,7 +73,7 @@ where
     };
     let sum: u64 = shares.iter().sum();
     Some(Shares {
-        replicas: seats.keys().cloned().zip(shares).collect(),
+        replicas: seats.with(shares),
         unplaced: wanted.saturating_sub(sum),
         by_room: rule == Rule::Spread && had.iter().sum::<u64>() < wanted,
     })

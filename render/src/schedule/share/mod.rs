@@ -113,7 +113,7 @@ pub(super) fn share<K: Ord + Clone + Borrow<ClusterName>>(
     }
     let unplaced = wanted.saturating_sub(total(&shares));
     Shares {
-        replicas: seats.keys().cloned().zip(shares).collect(),
+        replicas: seats.with(shares),
         unplaced,
         by_room,
     }
