@@ -22,7 +22,7 @@ pub struct Field {
 }
 
 /// What of nodes pods do not change. Clusters of one make have the same.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 pub struct Layout {
     /// Every resource that a node names, sorted: the columns of a row.
     names: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Layout {
 }
 
 /// What nodes have in common that pods do not change.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 struct Kind {
     labels: BTreeMap<String, String>,
     taints: Vec<Taint>,
@@ -79,6 +79,11 @@ const RATED: [&str; 2] = ["cpu", "memory"];
 impl Field {
     /// These nodes, group by group in the same order.
     pub fn of(nodes: &Nodes) -> Self {
+        Self::under(nodes, &[])
+    }
+
+    /// The same under one of these layouts, where that is theirs.
+    pub fn under(nodes: &Nodes, layouts: &[Arc<Layout>]) -> Self {
         let resources = nodes.0.iter().flat_map(|group| [&group.free, &group.allocatable]);
         let names: BTreeSet<&str> = resources
             .flat_map(|amounts| amounts.iter().map(|(name, _)| name))
@@ -86,19 +91,10 @@ impl Field {
         let mut kinds: Vec<_> = nodes.0.iter().map(unchanging).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let kind = |(labels, taints, allocatable): &(&BTreeMap<_, _>, &Vec<_>, &Resources)| Kind {
-            labels: (*labels).clone(),
-            taints: (*taints).clone(),
-            allocatable: (*allocatable).clone(),
-            all: RATED.map(|name| allocatable.of(name)),
-        };
-        let layout = Layout {
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
-            rated: RATED.map(|rated| names.iter().position(|name| *name == rated)),
-            kinds: kinds.iter().map(kind).collect(),
-        };
+        let is_theirs = |layout: &&Arc<Layout>| layout.is_of(&names, &kinds);
+        let layout = layouts.iter().find(is_theirs).map(Arc::clone);
         let mut field = Self {
-            layout: Arc::new(layout),
+            layout: layout.unwrap_or_else(|| Arc::new(Layout::of(&names, &kinds))),
             groups: Vec::with_capacity(nodes.0.len()),
             free: Vec::with_capacity(nodes.0.len() * names.len()),
         };
@@ -122,17 +118,6 @@ impl Field {
     /// What pods do not change of it.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
-    }
-
-    /// The same with a layout that is held already, if it is equal.
-    pub fn under(self, layout: &Arc<Layout>) -> Self {
-        match self.layout == *layout {
-            true => Self {
-                layout: Arc::clone(layout),
-                ..self
-            },
-            false => self,
-        }
     }
 
     /// What a pod asks for of nodes like these.
@@ -383,7 +368,32 @@ impl Field {
     }
 }
 
-fn unchanging(group: &NodeGroup) -> (&BTreeMap<String, String>, &Vec<Taint>, &Resources) {
+impl Layout {
+    fn of(names: &BTreeSet<&str>, kinds: &[Unchanging<'_>]) -> Self {
+        let kind = |(labels, taints, allocatable): &Unchanging<'_>| Kind {
+            labels: (*labels).clone(),
+            taints: (*taints).clone(),
+            allocatable: (*allocatable).clone(),
+            all: RATED.map(|name| allocatable.of(name)),
+        };
+        Self {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            rated: RATED.map(|rated| names.iter().position(|name| *name == rated)),
+            kinds: kinds.iter().map(kind).collect(),
+        }
+    }
+
+    fn is_of(&self, names: &BTreeSet<&str>, kinds: &[Unchanging<'_>]) -> bool {
+        let known = self.kinds.iter();
+        let known = known.map(|kind| (&kind.labels, &kind.taints, &kind.allocatable));
+        self.names.iter().eq(names.iter()) && known.eq(kinds.iter().copied())
+    }
+}
+
+/// What of a node pods do not change: labels, taints and size.
+type Unchanging<'a> = (&'a BTreeMap<String, String>, &'a Vec<Taint>, &'a Resources);
+
+fn unchanging(group: &NodeGroup) -> Unchanging<'_> {
     (&group.labels, &group.taints, &group.allocatable)
 }
 

@@ -71,6 +71,7 @@ pub(super) fn assign(
         context,
         ledger,
         subscription,
+        previous: context.previous.get(&subscription.key),
         begin,
         preempts: is_new && !is_compatible && may_take(subscription, context.fleet),
         members: ByName::default(),
@@ -106,7 +107,12 @@ pub(super) fn assign(
             }
         }
     }
-    Ok(division.scheduled())
+    let mut scheduled = division.scheduled();
+    // Of a single object that is divided by room, all that is alike was made once.
+    if !is_by_room || desired.len() > 1 {
+        share_alike(&mut scheduled.assignments);
+    }
+    Ok(scheduled)
 }
 
 /// Whether replicas are to be added by the room that clusters have.
@@ -135,6 +141,7 @@ struct Division<'a, 'b> {
     context: &'a Context<'a>,
     ledger: &'a mut Ledger,
     subscription: &'a Subscription,
+    previous: Option<&'a UnitPlacement>,
     begin: Begin<'a>,
     /// Whether it takes the room of a lower priority.
     preempts: bool,
@@ -196,16 +203,11 @@ impl<'a> Division<'a, '_> {
         let staying = std::mem::take(&mut scheduled.assignments);
         // A map that is made at once compares each name once.
         scheduled.assignments = assigned.chain(staying).collect();
-        share_alike(&mut scheduled.assignments);
         scheduled
     }
 
-    fn previous(&self) -> Option<&'a UnitPlacement> {
-        self.context.previous.get(&self.subscription.key)
-    }
-
     fn had(&self, cluster: &ClusterName, object: &ObjectKey) -> u64 {
-        parting::had(self.previous(), cluster, object)
+        parting::had(self.previous, cluster, object)
     }
 
     /// Whether Clusternet's arithmetic is asked for.

@@ -202,10 +202,11 @@ impl<'a, 'b> Division<'a, 'b> {
             had: row.had,
             least: seat.least,
             most: seat.most,
+            fits: seat.room,
             gone,
             room: row.judged.text.clone(),
             begin: self.begin.reason(row.name, object, share),
-            taken_over: parting::taken_over(self.parting, (self.previous(), object), more),
+            taken_over: parting::taken_over(self.parting, (self.previous, object), more),
             before: Shared::default(),
         }
     }

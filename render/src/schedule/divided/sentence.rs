@@ -6,6 +6,7 @@ use super::seats::bounds_text;
 use crate::by_object::ByObject;
 use crate::name::ObjectKey;
 use crate::schedule::known::Known;
+use crate::schedule::share::Room;
 use crate::shared::Shared;
 
 /// All that the sentence about one cluster's share says. Of thousands of clusters most say the same.
@@ -15,9 +16,11 @@ pub(super) struct Sentence {
     pub(super) had: u64,
     pub(super) least: u64,
     pub(super) most: u64,
+    /// For how many it has room, which tells most sentences apart before their words do.
+    pub(super) fits: Room,
     /// What becomes of what it had.
     pub(super) gone: String,
-    /// What room it has.
+    /// What room it has, in words.
     pub(super) room: Shared<String>,
     /// What else decided.
     pub(super) begin: Option<String>,

@@ -16,7 +16,7 @@ impl Division<'_, '_> {
         why: impl FnOnce() -> String,
     ) {
         let mut left = unplaced;
-        for staying in parting::staying(self.parting, (self.previous(), object), &mut left) {
+        for staying in parting::staying(self.parting, (self.previous, object), &mut left) {
             let chosen = &staying.parting.chosen;
             // An object without a number would run whole.
             let fresh = Assignment {

@@ -49,7 +49,7 @@ pub(super) fn weights(
 
 impl Division<'_, '_> {
     pub(super) fn by_weights(&mut self, object: &ObjectKey, wanted: u64) -> Result<(), Box<Finding>> {
-        let previous = self.previous();
+        let previous = self.previous;
         let mut seats = Seats::default();
         let mut is_anybody_still = false;
         let mut said = Vec::with_capacity(self.members.len());
@@ -107,7 +107,7 @@ impl Division<'_, '_> {
 
     /// Whether it is known how many replicas a cluster has: not where it had them whole.
     fn is_numbered(&self, cluster: &ClusterName) -> bool {
-        let placement = self.previous().and_then(|unit| unit.clusters.get(cluster));
+        let placement = self.previous.and_then(|unit| unit.clusters.get(cluster));
         placement.is_some_and(|placement| !placement.replicas.is_empty())
     }
 }

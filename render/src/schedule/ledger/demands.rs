@@ -1,16 +1,18 @@
 //! What pods ask for of nodes, worked out once for all clusters whose nodes are alike.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::capacity::{Demand, Field, Layout, Nodes, PodRequirements};
 use crate::schedule::known::Known;
 use crate::shared::Shared;
 
+/// So many layouts are looked through for each cluster. Those of further ones are their own.
+const LAYOUTS_MAX: usize = 64;
+
 /// The layouts that there are, and what was asked of them last.
 #[derive(Debug, Default)]
 pub(super) struct Demands {
-    layouts: BTreeSet<Arc<Layout>>,
+    layouts: Vec<Arc<Layout>>,
     known: Known<Asked, Arc<Demand>>,
 }
 
@@ -31,14 +33,12 @@ impl PartialEq for Asked {
 impl Demands {
     /// These nodes, under the one layout of all that are alike.
     pub(super) fn field(&mut self, nodes: &Nodes) -> Field {
-        let field = Field::of(nodes);
-        match self.layouts.get(field.layout()) {
-            Some(layout) => field.under(layout),
-            None => {
-                self.layouts.insert(Arc::clone(field.layout()));
-                field
-            }
+        let field = Field::under(nodes, &self.layouts);
+        let is_known = |known: &Arc<Layout>| Arc::ptr_eq(known, field.layout());
+        if self.layouts.len() < LAYOUTS_MAX && !self.layouts.iter().any(is_known) {
+            self.layouts.push(Arc::clone(field.layout()));
         }
+        field
     }
 
     /// What a pod asks for there.

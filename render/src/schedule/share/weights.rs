@@ -58,9 +58,14 @@ fn largest(unit: &UnitKey, count: usize, fractions: &[u128], weights: &[(&Cluste
     };
     let mut chosen = places(&|fraction| fraction > last);
     let mut equal = places(&|fraction| fraction == last);
-    if chosen.len() + equal.len() > count {
-        equal.sort_by_cached_key(|place| (tie(unit, weights[*place].0), weights[*place].0));
-        equal.truncate(count - chosen.len());
+    let open = count - chosen.len();
+    if equal.len() > open {
+        let key = |place: usize| (tie(unit, weights[place].0), weights[place].0, place);
+        let mut order: Vec<_> = equal.into_iter().map(key).collect();
+        // Who is among the first counts, not in which order.
+        order.select_nth_unstable(open);
+        order.truncate(open);
+        equal = order.into_iter().map(|(_, _, place)| place).collect();
     }
     chosen.append(&mut equal);
     chosen
