@@ -88,20 +88,84 @@ fn a_cluster_without_an_agent_is_lost_once_its_api_server_answers_no_more() {
     fleet.start_agent("amsterdam");
     fleet.start_agent("bogota");
     open(&fleet);
-    until_session(&fleet, "colombo", "Connected");
+    until_status(&fleet, ["cluster", "colombo"], "session", "Connected");
 
     fleet.cluster_mut("colombo").stop_apiserver();
-    until_session(&fleet, "colombo", "Disconnected");
+    until_status(&fleet, ["cluster", "colombo"], "session", "Disconnected");
     until(&fleet, "the others have all nine", |ready| {
         ready[..2].iter().flatten().sum::<u64>() == 9
     });
 
     fleet.cluster_mut("colombo").start_apiserver();
-    until_session(&fleet, "colombo", "Connected");
+    until_status(&fleet, ["cluster", "colombo"], "session", "Connected");
     until(&fleet, "what was lost is gone there", |ready| ready[2].is_none());
     let picture = Picture::of(&fleet);
     assert_unchanged(&fleet, &picture, "its return moves nothing back");
     assert_verified(&fleet.repository);
+}
+
+/// What waits for a person holds nothing else up: who merged the policy approved what follows from it.
+#[test]
+fn a_cluster_is_failed_over_by_what_is_merged_while_a_commit_waits_for_its_merge() {
+    let mut fleet = Fleet::start();
+    open(&fleet);
+    let gated = POLICY.replace("approval: none", "approval: required");
+    let merged = fleet.push("Ask before anything changes", &[("fleet.yaml", &gated)]);
+    until_status(&fleet, ["fleet", "fleet"], "accepted", &format!("main@sha1:{merged}"));
+    let more = DEPLOYMENT.replace("replicas: 9", "replicas: 12");
+    fleet.push("Hire three", &[("feeds/harbour/crew.yaml", &more)]);
+    until_proposal(&fleet, "replicas of Deployment crew: 4 of 12");
+
+    let lost = pool::NAMES[2];
+    fleet.kill_agent(lost);
+    until(&fleet, "the others have all nine", |ready| {
+        ready[..2].iter().flatten().sum::<u64>() == 9
+    });
+    let record = fleet.repository.read("flotilla/rendered", "release.yaml");
+    let record = record.expect("it is there");
+    assert!(
+        record.contains("cause: failover") && record.contains(&merged),
+        "{record}"
+    );
+
+    // On top of it, what waits is proposed as before.
+    let proposal = until_proposal(&fleet, "replicas of Deployment crew: 6 of 12");
+    let merge = [
+        "push",
+        "--quiet",
+        "origin",
+        &format!("origin/{proposal}:flotilla/rendered"),
+    ];
+    fleet.repository.git(&["fetch", "--quiet"]);
+    fleet.repository.git(&merge);
+    until(&fleet, "the others have all twelve", |ready| {
+        ready[..2] == [Some(6), Some(6)]
+    });
+    assert_eq!(of_crew(&fleet, lost), Some(3), "a dead cluster is told nothing");
+}
+
+/// Waits until one proposal stands on `rendered` that has these words in the placement, and gives its branch.
+fn until_proposal(fleet: &Fleet, words: &str) -> String {
+    let list = [
+        "for-each-ref",
+        "--format=%(refname:lstrip=2)",
+        "refs/heads/flotilla/proposed/",
+    ];
+    eventually(LIMIT * 3, &format!("{words:?} is proposed"), || {
+        let listed = fleet.repository.git_bare(&list).ok()?;
+        let [one] = listed.lines().collect::<Vec<_>>()[..] else {
+            return Err(listed);
+        };
+        let base = fleet.repository.git_bare(&["rev-parse", &format!("{one}~1")]).ok()?;
+        let placement = fleet
+            .repository
+            .read(one, "placements/sea/harbour.yaml")
+            .unwrap_or_default();
+        let is_newest = Some(base.trim()) == fleet.repository.head("flotilla/rendered").as_deref();
+        (is_newest && placement.contains(words))
+            .then(|| one.to_owned())
+            .ok_or(placement)
+    })
 }
 
 fn open(fleet: &Fleet) {
@@ -117,13 +181,13 @@ fn open(fleet: &Fleet) {
     until(fleet, "each has three", |ready| ready == [Some(3), Some(3), Some(3)]);
 }
 
-/// Waits until the hub says of a cluster that it is there, or is not.
-fn until_session(fleet: &Fleet, cluster: &str, expected: &str) {
-    eventually(LIMIT * 3, &format!("{cluster} is {expected}"), || {
-        let shown = Flotilla::run(&["get", "cluster", cluster, "-o", "json", "--server", &fleet.api()]).ok()?;
+/// Waits until the hub says so of a kind and a name.
+fn until_status(fleet: &Fleet, [kind, name]: [&str; 2], field: &str, expected: &str) {
+    eventually(LIMIT * 3, &format!("{field} of {kind} {name} is {expected}"), || {
+        let shown = Flotilla::run(&["get", kind, name, "-o", "json", "--server", &fleet.api()]).ok()?;
         let shown: Value = serde_json::from_str(&shown).map_err(|error| error.to_string())?;
-        let session = &shown["status"]["session"];
-        (session == expected).then_some(()).ok_or_else(|| session.to_string())
+        let found = &shown["status"][field];
+        (found == expected).then_some(()).ok_or_else(|| found.to_string())
     });
 }
 
