@@ -155,8 +155,11 @@ pub struct Lost {
     /// When it was decided.
     pub at: i64,
     /// It keeps what it had then, and got no part of what was shared out.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub keeps: bool,
+    /// It came back since and is a cluster like others: this counts against the budget of failover, and is nothing else.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub returned: bool,
 }
 
 /// Replicas of an object that found no place.
@@ -238,6 +241,11 @@ impl UnitPlacement {
     pub fn entry(&self, cluster: &ClusterName) -> Option<(&Placement, &Variant)> {
         let placement = self.clusters.get(cluster)?;
         Some((placement, self.variants.get(&placement.variant)?))
+    }
+
+    /// What is noted of a cluster that is lost, or did not come back for good yet.
+    pub fn loss(&self, cluster: &ClusterName) -> Option<&Lost> {
+        self.lost.get(cluster).filter(|lost| !lost.returned)
     }
 
     /// How many replicas of an object a cluster has; none where the object is not divided.

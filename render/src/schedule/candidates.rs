@@ -162,7 +162,7 @@ impl<'a> Search<'a> {
                 return;
             }
             Standing::Still(still) => {
-                let is_lost = sight.previous.is_some_and(|unit| unit.lost.contains_key(name));
+                let is_lost = sight.previous.is_some_and(|unit| unit.loss(name).is_some());
                 let is_new = placed.is_none() && (is_lost || chooses(sight.subscription));
                 chosen.still = Some(still);
                 if is_new {

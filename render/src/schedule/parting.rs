@@ -10,6 +10,7 @@ use crate::model::{Scheduling, Subscription};
 use crate::name::{ClusterName, ObjectKey};
 use crate::published::{Lost, UnitPlacement};
 use crate::schedule::candidates::{Parting, Search};
+use crate::schedule::choose::{ChoiceRule, LeftOut};
 use crate::schedule::silence::{Silence, Standing};
 use crate::schedule::trouble;
 use crate::schedule::unit::Scheduled;
@@ -142,6 +143,8 @@ pub(super) fn note_lost(
         .collect();
     if previous.is_some_and(|unit| is_same(scheduled, unit, &returned)) {
         scheduled.assignments.retain(|name, _| !returned.contains(name));
+        let left_out = returned.into_iter().map(|name| (name, given_nothing_back()));
+        scheduled.left_out.extend(left_out);
         let stands = |name: &&ClusterName| silence.knows(name);
         let stays = known.into_iter().filter(|(name, _)| stands(name));
         scheduled.lost = stays.map(|(name, lost)| (name.clone(), *lost)).collect();
@@ -149,9 +152,9 @@ pub(super) fn note_lost(
     }
     for (name, lost) in known {
         let is_here = silence.standing(subscription, previous, name, anew) == Standing::Here;
-        let counts = silence.counts(lost) && !subscription.scheduling.is_by_weight();
-        if silence.knows(name) && (!is_here || counts) {
-            scheduled.lost.insert(name.clone(), *lost);
+        let returned = lost.returned || is_here;
+        if silence.knows(name) && (!returned || silence.counts(lost)) {
+            scheduled.lost.insert(name.clone(), Lost { returned, ..*lost });
         }
     }
     for (name, parting) in &search.parting {
@@ -166,9 +169,25 @@ pub(super) fn note_lost(
                 since,
                 at: now,
                 keeps: true,
+                returned: false,
             };
-            scheduled.lost.entry((*name).clone()).or_insert(passed_over);
+            // Where it was lost before, it goes on to count against the budget.
+            let again = |lost: &mut Lost| lost.returned = false;
+            scheduled
+                .lost
+                .entry((*name).clone())
+                .and_modify(again)
+                .or_insert(passed_over);
         }
+    }
+}
+
+/// Why a cluster that came back has nothing, where nothing else is to be given.
+fn given_nothing_back() -> LeftOut {
+    LeftOut {
+        by: ChoiceRule::Failover,
+        why: "it was lost and is back, which moves nothing: it may get replicas that are asked for from now on"
+            .to_owned(),
     }
 }
 

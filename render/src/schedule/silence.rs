@@ -132,7 +132,7 @@ impl<'a> Silence<'a> {
         if self.is_quiet(previous) || !may_move(subscription) {
             return Standing::Here;
         }
-        let lost = previous.and_then(|unit| unit.lost.get(cluster));
+        let lost = previous.and_then(|unit| unit.loss(cluster));
         if lost.is_none() && !self.silent.contains_key(cluster) {
             return Standing::Here;
         }
@@ -175,8 +175,13 @@ impl<'a> Silence<'a> {
         let is_due = after(policy, subscription).is_some_and(|after| silent_seconds >= after);
         if is_due && self.judgement.allowed.contains(cluster) && has_a_share(subscription, previous, cluster) {
             let at = self.now;
-            let keeps = false;
-            return Standing::Lost(Lost { since, at, keeps });
+            let (keeps, returned) = (false, false);
+            return Standing::Lost(Lost {
+                since,
+                at,
+                keeps,
+                returned,
+            });
         }
         if lost.is_some() || is_due || silent_seconds >= seconds(policy.after_seconds) {
             return still();

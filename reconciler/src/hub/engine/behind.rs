@@ -100,7 +100,7 @@ pub(super) fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec
         state.behind.look_again(at);
     }
     let previous = state.previous();
-    let moved = Moved::new(&previous.units, &planned, now);
+    let moved = Moved::new(&previous.units, &planned, state);
     if moved.cause() != Cause::Failover || !moved.is_all() || !moved.may_go_unattended() {
         return next(state, now);
     }

@@ -248,7 +248,7 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     // What a person has not merged yet is a commit's doing, whatever clusters report meanwhile.
     let was_decided = state.was_decided(&revision);
     let is_waited_for = !was_decided || !state.is_merged(&revision);
-    let by_commit = is_waited_for || !Moved::new(&previous.units, &planned, now).is_all();
+    let by_commit = is_waited_for || !Moved::new(&previous.units, &planned, state).is_all();
     state.planned = Some((revision.clone(), base.clone()));
     state.plan_failed = None;
     state.asked_at = (!planned.plan.questions.is_empty()).then_some(now);
@@ -298,7 +298,7 @@ fn decision(state: &mut State, planned: Planned, by_commit: bool) -> Write {
     state.deciding = true;
     let previous = state.previous();
     let (unattended, cause) = {
-        let moved = Moved::new(&previous.units, &planned, state.now);
+        let moved = Moved::new(&previous.units, &planned, state);
         (!by_commit && moved.may_go_unattended(), moved.cause())
     };
     let revision = planned.fleet.revision.clone();

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use render::model::{Approval, Cluster, PlacementApproval, Subscription};
 use render::plan::{ClusterDelta, Delta, deltas};
 use render::published::{Cause, Placement, UnitPlacement};
-use render::{ClusterName, UnitKey};
+use render::schedule::Presence;
+use render::{ClusterName, ObjectKey, UnitKey};
 
 use super::Planned;
+use super::state::State;
 
 type Units = BTreeMap<UnitKey, UnitPlacement>;
 
@@ -15,16 +17,19 @@ type Units = BTreeMap<UnitKey, UnitPlacement>;
 pub(super) struct Moved<'a> {
     before: &'a Units,
     planned: &'a Planned,
+    /// Who is silent, and who is heard of.
+    presence: BTreeMap<ClusterName, Presence>,
     now: i64,
     deltas: Vec<Delta>,
 }
 
 impl<'a> Moved<'a> {
-    pub(super) fn new(before: &'a Units, planned: &'a Planned, now: i64) -> Self {
+    pub(super) fn new(before: &'a Units, planned: &'a Planned, state: &State) -> Self {
         Self {
             before,
             planned,
-            now,
+            presence: state.presence(),
+            now: state.now,
             deltas: deltas(before, &planned.plan.units),
         }
     }
@@ -74,17 +79,21 @@ impl<'a> Moved<'a> {
         })
     }
 
-    /// Whether replicas or copies of a unit leave clusters that are lost, or whose time is over.
+    /// Whether replicas or copies of a unit leave clusters that are lost by now, or whose time is over. What a unit notes
+    /// of an outage outlives it, and who is heard of again is moved away from for another reason.
     fn is_failover(&self, delta: &Delta) -> bool {
         let before = self.before.get(&delta.unit);
-        let lost = self.planned.plan.units.get(&delta.unit).map(|unit| &unit.lost);
+        let after = self.planned.plan.units.get(&delta.unit);
         delta.clusters.iter().any(|change| {
-            let placement = before.and_then(|unit| unit.clusters.get(&change.cluster));
-            let is_over = placement.is_some_and(|placement| is_over(placement, self.now));
-            let is_lost = lost
-                .and_then(|lost| lost.get(&change.cluster))
-                .is_some_and(|lost| !lost.keeps);
-            change.from.is_some() && (is_over || is_lost)
+            let name = &change.cluster;
+            let Some(placement) = before.and_then(|unit| unit.clusters.get(name)) else {
+                return false;
+            };
+            let is_silent = matches!(self.presence.get(name), Some(Presence::SilentSince(_)));
+            let noted = after.and_then(|unit| unit.loss(name));
+            let is_lost = is_silent && noted.is_some_and(|lost| !lost.keeps);
+            let left = after.and_then(|unit| unit.clusters.get(name));
+            (is_over(placement, self.now) || is_lost) && gives_up(placement, left)
         })
     }
 
@@ -93,6 +102,13 @@ impl<'a> Moved<'a> {
         let mut names = delta.clusters.iter().map(|change| &change.cluster);
         unit.is_some_and(|unit| names.all(|name| is_bounded(&unit.subscription, self.planned.fleet.clusters.get(name))))
     }
+}
+
+/// Whether a cluster has less of a unit than before.
+fn gives_up(before: &Placement, after: Option<&Placement>) -> bool {
+    let Some(after) = after else { return true };
+    let has_less = |(object, had): (&ObjectKey, &u64)| after.replicas.get(object).is_none_or(|has| has < had);
+    before.replicas.iter().any(has_less)
 }
 
 fn is_over(placement: &Placement, now: i64) -> bool {

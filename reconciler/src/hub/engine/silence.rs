@@ -65,11 +65,7 @@ impl State {
             .as_ref()
             .and_then(|fleet| fleet.spec.scheduling.failover.as_ref());
         let seconds = policy.map_or(0, |policy| i64::try_from(policy.return_seconds).unwrap_or(i64::MAX));
-        let is_lost = self
-            .previous()
-            .units
-            .values()
-            .any(|unit| unit.lost.contains_key(cluster));
+        let is_lost = self.previous().units.values().any(|unit| unit.loss(cluster).is_some());
         if is_lost {
             self.look_again(self.now.saturating_add(seconds));
         }

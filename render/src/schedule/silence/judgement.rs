@@ -35,11 +35,13 @@ impl<'a> Scene<'a> {
         let due = silences
             .iter()
             .flat_map(|(since, _)| afters.iter().map(|after| since.saturating_add(*after)));
-        let returning = self.previous.values().flat_map(|unit| unit.lost.keys());
-        let returning = returning.filter_map(|name| match self.presence.get(name)? {
-            Presence::HeardSince(since) => Some(since.saturating_add(seconds(self.policy.return_seconds))),
-            Presence::SilentSince(_) => None,
-        });
+        let lost = self.previous.values().flat_map(|unit| &unit.lost);
+        let returning =
+            lost.filter(|(_, lost)| !lost.returned)
+                .filter_map(|(name, _)| match self.presence.get(name)? {
+                    Presence::HeardSince(since) => Some(since.saturating_add(seconds(self.policy.return_seconds))),
+                    Presence::SilentSince(_) => None,
+                });
         // Neither who is heard of again plans anything nor the budget: it is looked again while an alarm stands.
         let again = (!judgement.findings.is_empty()).then(|| self.now.saturating_add(LOOK_AGAIN_SECONDS));
         let later = due.chain(returning).chain(again);
@@ -89,7 +91,8 @@ impl<'a> Judgement<'a> {
         let mut spent = BTreeSet::new();
         let lost = scene.previous.values().flat_map(|unit| &unit.lost);
         for (name, lost) in lost.filter(|(_, lost)| !lost.keeps) {
-            if let Some((name, _)) = silent.get_key_value(name).filter(|(_, since)| **since == lost.since) {
+            let is_this_one = |since: i64| since == lost.since && !lost.returned;
+            if let Some((name, _)) = silent.get_key_value(name).filter(|(_, since)| is_this_one(**since)) {
                 allowed.insert(*name);
             }
             if is_within(lost, scene.policy, scene.now) {

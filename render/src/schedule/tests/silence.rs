@@ -216,6 +216,7 @@ fn the_others_take_over_what_a_lost_cluster_had_and_say_from_whom() {
             since: 100_000,
             at: 100_300,
             keeps: false,
+            returned: false,
         };
         assert_eq!(world.unit().lost, BTreeMap::from([(cluster_name("c"), lost)]));
         assert_eq!(world.unit().moved_at, Some(100_300));

@@ -94,6 +94,7 @@ fn without_c(at: i64) -> BTreeMap<UnitKey, UnitPlacement> {
         since: 2_000,
         at,
         keeps: false,
+        returned: false,
     };
     for unit in units.values_mut() {
         unit.lost = BTreeMap::from([(cluster("c"), lost)]);
@@ -178,6 +179,60 @@ fn who_merged_the_policy_approved_what_follows_from_it() {
     world.now = 3_000;
     world.connect("c", 2);
     assert_eq!(next_time(&world.state), Some(3_000 + RETURN));
+}
+
+#[test]
+fn whatever_moves_by_room_once_a_lost_cluster_is_back_is_no_failover() {
+    let lost = without_c(2_300).into_values().next().expect("one").lost;
+    for planned in [
+        [("a", 4), ("b", 3), ("c", 3)],
+        [("a", 4), ("b", 3), ("c", 1)],
+        [("a", 4), ("b", 2), ("c", 2)],
+    ] {
+        let mut world = divided();
+        world.now = 2_000;
+        world.disconnect("c", 1);
+        world.says('1', &["a", "b", "c"], without_c(2_300));
+        world.time_came(2_300);
+        world.now = 2_400;
+        world.connect("c", 2);
+        // As an older hub wrote it: it has replicas again, and what was noted of its outage stands there still.
+        let noting = |shared: &[(&str, u64)], digit| {
+            let mut units = shares(digit, shared);
+            units.values_mut().for_each(|unit| unit.lost.clone_from(&lost));
+            units
+        };
+        world.says('2', &["a", "b", "c"], noting(&[("a", 3), ("b", 3), ("c", 2)], '2'));
+        world.see('2', Relation::Follows);
+        assert_eq!(world.cause(), Some(Cause::SourceCommit));
+        let before = world.units();
+        world.gate = Approval::Required;
+        world.says('2', &["a", "b", "c"], noting(&planned, '2'));
+        world.state.look_again(4_000);
+        world.time_came(4_000);
+        assert_eq!(world.units(), before, "it waits for a merge: {planned:?}");
+        assert!(world.proposal.is_some());
+        // With nobody to ask, it is called what it is.
+        world.gate = Approval::None;
+        world.state.look_again(5_000);
+        world.time_came(5_000);
+        assert_eq!(world.cause(), Some(Cause::Placement));
+    }
+}
+
+#[test]
+fn a_cluster_that_gets_more_beside_a_failover_makes_none_of_its_own() {
+    let mut world = divided();
+    world.gate = Approval::Required;
+    world.now = 2_000;
+    world.disconnect("c", 1);
+    // It is lost, and what stays there is no less than it was.
+    let mut units = shares('1', &[("a", 3), ("b", 2), ("c", 2)]);
+    let lost = without_c(2_300).into_values().next().expect("one").lost;
+    units.values_mut().for_each(|unit| unit.lost.clone_from(&lost));
+    world.says('1', &["a", "b", "c"], units);
+    world.time_came(2_300);
+    assert!(world.proposal.is_some(), "nothing leaves a lost cluster");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::explain;
 
 #[test]
 fn a_hub_that_starts_waits_anew() {
@@ -190,7 +191,7 @@ proptest! {
             }
             let (before, decisions) = (world.unit().lost.clone(), world.decisions);
             world.at(now);
-            let new = world.unit().lost.iter().filter(|(_, lost)| !lost.keeps);
+            let new = world.unit().lost.iter().filter(|(_, lost)| !lost.keeps && !lost.returned);
             let new = new.filter(|(name, lost)| before.get(*name) != Some(*lost));
             let new: Vec<_> = new.map(|(name, lost)| (lost.at, name.clone())).collect();
             prop_assert_eq!(world.decisions > decisions, !new.is_empty(), "only a loss moves anything");
@@ -257,4 +258,92 @@ fn a_cluster_that_returns_with_what_stayed_there_takes_no_other_clusters_place()
     assert_eq!(world.published, before, "it is heard of: {:?}", world.shares());
     world.at(101_000 + RETURN);
     assert_eq!(world.published, before, "and for long enough: {:?}", world.shares());
+}
+
+#[test]
+fn a_cluster_that_came_back_and_has_replicas_again_is_lost_no_more() {
+    for scheduling in [DYNAMIC, STATIC] {
+        let mut world = World::new(&["a", "b", "c"], everywhere(scheduling), 9);
+        world.silent("c", 100_000);
+        world.at(100_300);
+        world.heard("c", 100_400);
+        world.now = 100_400 + RETURN;
+        world.scale(18);
+        assert!(share_of_c(&world) > 0, "{:?}", world.shares());
+        let c = cluster_name("c");
+        assert_eq!(world.unit().loss(&c), None, "{scheduling:?}");
+        let noted = world.unit().lost[&c];
+        assert_eq!(
+            (noted.at, noted.returned),
+            (100_300, true),
+            "it counts against the budget alone"
+        );
+        world.now = 100_300 + PER;
+        world.scale(21);
+        assert_eq!(world.lost(), [""; 0], "and not for longer than that");
+    }
+}
+
+#[test]
+fn a_share_that_a_returned_cluster_did_not_get_waits_also_when_it_was_silent_twice() {
+    let mut world = World::new(&["a", "b", "c"], everywhere(STATIC), 9);
+    world.silent("c", 100_000);
+    world.at(100_300);
+    world.heard("c", 100_400);
+    world.now = 100_400 + RETURN;
+    world.scale(12);
+    assert_eq!(world.shares(), [("a", 4), ("b", 4), ("c", 4)]);
+    // The budget is spent, so that it keeps what it has, and gets no share of what is new.
+    world.silent("c", 101_100);
+    world.now = 101_500;
+    let planned = world.scale(18);
+    assert_eq!(reasons_of(&planned), ["FailoverWaits"]);
+    assert_eq!(world.shares(), [("a", 7), ("b", 7), ("c", 4)]);
+    let decisions = world.decisions;
+    world.heard("c", 101_600);
+    for now in [101_600, 101_600 + RETURN, 900_000] {
+        world.at(now);
+    }
+    assert_eq!(
+        (world.decisions, share_of_c(&world)),
+        (decisions, 4),
+        "its return moves nothing"
+    );
+    world.scale(21);
+    assert_eq!(world.shares(), [("a", 7), ("b", 7), ("c", 7)]);
+}
+
+#[test]
+fn who_asks_is_told_that_a_return_gives_nothing_back() {
+    for (scheduling, expected) in [
+        (
+            DYNAMIC,
+            "it was lost and is back, which moves nothing: it may get replicas that are asked for from now on",
+        ),
+        (
+            STATIC,
+            "it was lost, and gets its share when the unit asks for something else",
+        ),
+    ] {
+        let mut world = World::new(&["a", "b", "c"], everywhere(scheduling), 9);
+        world.silent("c", 100_000);
+        world.at(100_300);
+        world.heard("c", 101_000);
+        world.at(900_000);
+        let looking = explain::Context {
+            fleet: &world.fleet,
+            published: &world.published,
+            findings: &[],
+            reports: &world.reports,
+            now: world.now,
+        };
+        let key = world.published.units.keys().next().expect("it is placed");
+        let explained = explain::explain(&looking, key, Some(&cluster_name("c"))).expect("it is declared");
+        let of_c = &explained.clusters[0];
+        assert_eq!(
+            (of_c.decision, of_c.reasons.last().map(String::as_str)),
+            (explain::Decision::LeftOut, Some(expected))
+        );
+        assert_eq!(of_c.rule, Some(explain::Rule::Choice(ChoiceRule::Failover)));
+    }
 }

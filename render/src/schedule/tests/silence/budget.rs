@@ -62,6 +62,27 @@ fn no_more_clusters_are_lost_in_a_while_than_the_budget_allows() {
 }
 
 #[test]
+fn the_budget_remembers_a_loss_though_the_cluster_is_back_and_has_its_share() {
+    for scheduling in [DYNAMIC, STATIC] {
+        let mut world = World::new(&["a", "b", "c", "d"], everywhere(scheduling), 8);
+        world.silent("c", 100_000);
+        world.at(100_300);
+        world.heard("c", 100_400);
+        world.now = 100_400 + RETURN;
+        world.scale(16);
+        let has = |world: &World, name| world.shares().iter().any(|(of, share)| *of == name && *share > 0);
+        assert!(has(&world, "c") && has(&world, "d"), "{:?}", world.shares());
+        world.silent("d", 101_100);
+        let planned = world.at(100_300 + PER - 1);
+        assert_eq!(reasons_of(&planned), ["FailoverWaits"], "{scheduling:?}");
+        assert!(has(&world, "d"), "{:?}", world.shares());
+        world.at(100_300 + PER);
+        assert!(!has(&world, "d"), "{:?}", world.shares());
+        assert_eq!(world.lost(), ["d"], "what counts no more is forgotten");
+    }
+}
+
+#[test]
 fn what_one_unit_lost_another_loses_by_the_same_budget() {
     let mut world = World::new(&["a", "b", "c"], everywhere(DYNAMIC), 9);
     let mut patient = world.fleet.units.values().next().expect("it has a unit").clone();
