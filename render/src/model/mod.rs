@@ -61,3 +61,6 @@ pub const LABEL_CLUSTER_ID: &str = "clusters.clusternet.io/cluster-id";
 
 /// Label that every cluster carries: its name.
 pub const LABEL_CLUSTER_NAME: &str = "clusters.clusternet.io/cluster-name";
+
+/// The taint that stands for a silent cluster. No cluster carries it; a Subscription tolerates it.
+pub const TAINT_UNREACHABLE: &str = "fleet.flotilla.dev/unreachable";

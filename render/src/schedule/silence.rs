@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::Finding;
 use crate::fleet::Fleet;
-use crate::model::{Failover, Scheduling, Subscription, Taint, TaintEffect};
+use crate::model::{Failover, Scheduling, Subscription, TAINT_UNREACHABLE, Taint, TaintEffect};
 use crate::name::{ClusterName, UnitKey};
 use crate::published::{Lost, UnitPlacement};
 use crate::schedule::taints::{Patience, patience};
@@ -19,9 +19,6 @@ use crate::schedule::{Presence, Reports};
 use crate::time::rfc3339;
 
 use judgement::Judgement;
-
-/// The taint that stands for a silent cluster. No cluster carries it; a Subscription tolerates it.
-pub(super) const UNREACHABLE: &str = "fleet.flotilla.dev/unreachable";
 
 /// How a cluster stands to a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,7 +210,7 @@ pub(super) fn chooses(subscription: &Subscription) -> bool {
 /// After how many seconds of silence a unit is moved; `None`: never.
 pub(super) fn after(policy: &Failover, subscription: &Subscription) -> Option<i64> {
     let taint = Taint {
-        key: UNREACHABLE.to_owned(),
+        key: TAINT_UNREACHABLE.to_owned(),
         value: String::new(),
         effect: TaintEffect::NoExecute,
     };

@@ -9,7 +9,8 @@ use super::{OwnKind, Place, Reading, apply, labels, predictor};
 use crate::capacity::Resources;
 use crate::cordon::{TAINT_CORDONED, TAINT_DRAINED};
 use crate::model::{
-    Cluster, DeletionPolicy, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, Predictor, SyncMode, Taint, TaintEffect,
+    Cluster, DeletionPolicy, DriftMode, LABEL_CLUSTER_ID, LABEL_CLUSTER_NAME, Predictor, SyncMode, TAINT_UNREACHABLE,
+    Taint, TaintEffect,
 };
 use crate::name::ClusterName;
 use crate::nearest::distance;
@@ -218,7 +219,15 @@ fn is_public_key(text: &str) -> bool {
 
 fn taint(mut fields: Fields<'_>) -> Option<Taint> {
     let key = fields.required_text("key").map(str::to_owned);
-    if let Some(key) = &key {
+    let is_reserved = key.as_deref() == Some(TAINT_UNREACHABLE);
+    if is_reserved {
+        fields.doubt(
+            "key",
+            "TaintReserved",
+            "has no effect: it stands for a cluster that is silent, and the hub alone knows who is",
+            "flotilla drain takes a cluster out of use",
+        );
+    } else if let Some(key) = &key {
         doubt_key(&fields, key);
     }
     let value = fields.text("value").unwrap_or_default().to_owned();
@@ -227,7 +236,7 @@ fn taint(mut fields: Fields<'_>) -> Option<Taint> {
     fields.require("effect");
     fields.finish();
     Some(Taint {
-        key: key?,
+        key: key.filter(|_| !is_reserved)?,
         value,
         effect: effect?,
     })

@@ -142,6 +142,22 @@ fn a_taint_that_is_nearly_another_one_is_told_from_it() {
 }
 
 #[test]
+fn a_taint_that_only_the_hub_may_set_is_told_and_removes_nothing() {
+    let taints = "[{key: fleet.flotilla.dev/unreachable, effect: NoExecute}, {key: gpu, effect: NoSchedule}]";
+    let (fleet, findings) = loaded(&[("c.yaml", &format!("{CLUSTER}spec: {{taints: {taints}}}\n"))]);
+    let [found] = findings.as_slice() else {
+        panic!("one finding and not {findings:?}")
+    };
+    let place = (found.file.as_str(), found.line, found.field.as_str());
+    assert_eq!(place, ("c.yaml", 4, "spec.taints[0].key"));
+    assert_eq!((found.reason.as_str(), found.is_error()), ("TaintReserved", false));
+    assert_eq!(found.hint, "flotilla drain takes a cluster out of use");
+    let cluster = fleet.clusters.values().next().expect("it is declared");
+    let keys: Vec<&str> = cluster.taints.iter().map(|taint| taint.key.as_str()).collect();
+    assert_eq!(keys, ["gpu"], "units stay where they are");
+}
+
+#[test]
 fn a_key_or_id_stands_for_one_cluster_alone() {
     let one = format!("{CLUSTER}spec: {{clusterId: same, publicKeys: ['{KEY}']}}\n");
     let two = one.replace("name: a", "name: b");
