@@ -143,13 +143,24 @@ pub(super) fn contradictory(subscription: &Subscription, cluster: &ClusterName, 
         .unit(&subscription.key)
 }
 
-/// Replicas that found no place; `is_refused` where the unit would take the room of others, and the fleet does not let it.
+/// What keeps replicas from finding a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// No cluster has room.
+    Room,
+    /// That, and the unit would take the room of others if the fleet let it.
+    Preemption,
+    /// Every cluster has its `replicas.max`.
+    Bounds,
+}
+
+/// Replicas that found no place.
 pub(super) fn unplaced(
     subscription: &Subscription,
     object: &ObjectKey,
     (unplaced, wanted): (u64, u64),
     why: &str,
-    is_refused: bool,
+    lack: Lack,
 ) -> Finding {
     let mut message = format!(
         "unplaced {unplaced} of {wanted} replicas of {} {}",
@@ -161,11 +172,40 @@ pub(super) fn unplaced(
     Finding::warning("Unplaced", message)
         .at(subscription.file.as_ref(), subscription.line)
         .field("spec.dividingScheduling")
-        .hint(match is_refused {
-            true => "they are placed as soon as there is room; spec.scheduling.preemption of the Fleet lets no unit take the room of another",
-            false => "they are placed as soon as there is room",
+        .hint(match lack {
+            Lack::Preemption => "they are placed as soon as there is room; spec.scheduling.preemption of the Fleet lets no unit take the room of another",
+            Lack::Room => "they are placed as soon as there is room",
+            Lack::Bounds => "raise replicas.max of the subscribers, or let more clusters match",
         })
         .unit(&subscription.key)
+}
+
+/// Clusters that have fewer replicas than `replicas.min` asks for: how many they have, of how many.
+pub(super) fn below_minimum(
+    subscription: &Subscription,
+    object: &ObjectKey,
+    below: &BTreeMap<&ClusterName, (u64, u64)>,
+) -> Finding {
+    let told = below.iter().take(LABELS_SHOWN_MAX);
+    let told: Vec<String> = told
+        .map(|(name, (has, least))| format!("{name} has {has} of {least}"))
+        .collect();
+    let more = match below.len() - told.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "fewer replicas of {} {} than the minimum: {}{more}",
+        object.kind,
+        object.name,
+        told.join(", ")
+    );
+    Finding::warning("BelowMinimum", message)
+        .at(subscription.file.as_ref(), subscription.line)
+        .field("spec.subscribers")
+        .hint("ask for more replicas in all, for a lower replicas.min, or give these clusters room")
+        .unit(&subscription.key)
+        .clusters(below.keys().copied())
 }
 
 /// What a cluster was to give up, and no other takes: `what` is how much of what.

@@ -160,7 +160,7 @@ impl<'a, 'b> Division<'a, 'b> {
                 tell.rooms.set(&mut evidence.room, room);
             }
         }
-        self.leave_unplaced(object, wanted, shares.unplaced, || {
+        self.leave_unplaced((object, wanted), &seats, &shares, || {
             let rows = rows.iter().filter(|row| !row.judged.text.is_empty());
             let why: Vec<String> = rows.map(|row| format!("{} {}", row.name, *row.judged.text)).collect();
             why.join("; ")

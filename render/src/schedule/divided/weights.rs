@@ -99,7 +99,7 @@ impl Division<'_, '_> {
             assignment.replicas.insert(Arc::clone(&key), 0);
             assignment.reasons.push(numbers(0, 0));
         }
-        self.leave_unplaced(object, wanted, shares.unplaced, || {
+        self.leave_unplaced((object, wanted), &seats, &shares, || {
             "every cluster has as many as it may".to_owned()
         });
         Ok(())

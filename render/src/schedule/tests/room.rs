@@ -261,6 +261,44 @@ fn contradictory_bounds_hold_the_unit() {
 }
 
 #[test]
+fn minimums_that_the_total_does_not_reach_are_told() {
+    let mut bounded = subscriber(&[], None);
+    bounded.replicas.min = Some(5);
+    for (scheduling, expected, told) in [
+        (DYNAMIC, [5, 3], "minimum: b has 3 of 5"),
+        (
+            Scheduling::Dividing(Dividing::Static),
+            [4, 4],
+            "minimum: a has 4 of 5, b has 4 of 5",
+        ),
+    ] {
+        let to = subscription(scheduling, vec![bounded.clone()]);
+        let fleet = fleet(vec![cluster("a", &[]), cluster("b", &[])], to, deployment(8, "1"));
+        let found = scheduled(&fleet, &reports(&[("a", capacity(4, 4)), ("b", capacity(4, 4))]), None);
+        assert_eq!(
+            (shares(&found), found.findings.len()),
+            (expected.to_vec(), 1),
+            "{found:?}"
+        );
+        let finding = &found.findings[0];
+        assert_eq!(finding.reason, "BelowMinimum");
+        assert!(finding.message.ends_with(told), "{finding:?}");
+    }
+}
+
+#[test]
+fn replicas_that_bounds_leave_over_wait_for_no_room() {
+    let mut bounded = subscriber(&[], None);
+    bounded.replicas.max = Some(2);
+    let to = subscription(DYNAMIC, vec![bounded]);
+    let fleet = fleet(vec![cluster("a", &[])], to, deployment(8, "1"));
+    let found = scheduled(&fleet, &reports(&[("a", capacity(4, 4))]), None);
+    assert_eq!((shares(&found), found.findings.len()), (vec![2], 1), "{found:?}");
+    let hint = &found.findings[0].hint;
+    assert!(hint.starts_with("raise replicas.max"), "{hint}");
+}
+
+#[test]
 fn what_a_lowered_bound_sends_away_goes_only_where_there_is_room() {
     let mut bounded = subscriber(&[("tier", "small")], None);
     bounded.replicas.max = Some(2);
