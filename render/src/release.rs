@@ -26,6 +26,7 @@ use crate::published::{Placement, Published, UnitPlacement, Variant};
 use crate::suspend::Suspensions;
 use in_turn::Step;
 
+pub(crate) use in_turn::is_under_way;
 pub use unfinished::Unfinished;
 
 /// What is known beside the refs: what registered clusters said last, and what contents have.

@@ -4,6 +4,8 @@
 //! not as it should be, and what could not be decided. Making the plans, and finding the commits for them, is a
 //! shell's matter.
 
+mod under_way;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use crate::name::{ClusterName, Revision, UnitKey, VariantName};
 use crate::plan::{Plan, deltas};
 use crate::published::{Placement, Published, UnitPlacement, Variant};
 use crate::tree::{SourceEntry, SourceTree};
+use under_way::{is_said_longer, is_step};
 
 /// Who has a content: a unit and a variant of it.
 type Owner = (UnitKey, VariantName);
@@ -24,8 +27,12 @@ type Owner = (UnitKey, VariantName);
 pub struct Verification {
     /// What the commit says.
     said: Published,
-    /// What it should say; begins as what it says.
+    /// The same, but units under way are as `rendered` wants them.
+    wanted: Published,
+    /// What it should say once nothing is under way; begins as what is wanted.
     expected: Published,
+    /// What it should say of units under way.
+    moving: BTreeMap<UnitKey, UnitPlacement>,
     contents: BTreeMap<Owner, Arc<Description>>,
     verdict: Verdict,
 }
@@ -43,11 +50,29 @@ impl Verification {
     /// Nothing is rendered again yet.
     pub fn new(said: Published) -> Self {
         Self {
+            wanted: said.clone(),
             expected: said.clone(),
+            moving: BTreeMap::new(),
             said,
             contents: BTreeMap::new(),
             verdict: Verdict::default(),
         }
+    }
+
+    /// Tells units under way apart: some of their clusters wait until others are healthy. Where each cluster stands
+    /// between what was released before and what `rendered` wants, it is what is wanted that revisions have to decide.
+    pub fn under_way(mut self, before: &Published, rendered: &Published) -> Self {
+        let nothing = UnitPlacement::default();
+        for (key, said) in &self.said.units {
+            let wanted = rendered.units.get(key).unwrap_or(&nothing);
+            let before = before.units.get(key).unwrap_or(&nothing);
+            if is_step(before, said, wanted) {
+                self.moving.insert(key.clone(), said.clone());
+                self.wanted.units.insert(key.clone(), wanted.clone());
+            }
+        }
+        self.expected = self.wanted.clone();
+        self
     }
 
     /// Every revision that something of the commit was made from, sorted.
@@ -57,7 +82,8 @@ impl Verification {
             let placements = unit.clusters.values().map(|placement| placement.revision.clone());
             variants.chain(placements).collect::<Vec<_>>()
         };
-        self.said.units.values().flat_map(of_unit).collect()
+        let units = self.said.units.values().chain(self.wanted.units.values());
+        units.flat_map(of_unit).collect()
     }
 
     /// What the revisions are to be planned on: every cluster has the units that it has, since a taint leaves what is
@@ -85,7 +111,7 @@ impl Verification {
         };
         Published {
             record: None,
-            units: self.said.units.iter().map(unit).collect(),
+            units: self.wanted.units.iter().map(unit).collect(),
         }
     }
 
@@ -93,22 +119,17 @@ impl Verification {
     /// clusters had is not known any more: where replicas were divided by it, what the commit says of them stands, for
     /// a placement of the same inputs.
     pub fn planned(&mut self, revision: &Revision, plan: &Plan, fleet: &Fleet) {
+        let nothing = UnitPlacement::default();
         for (key, said) in &self.said.units {
-            let nothing = UnitPlacement::default();
             let again = plan.units.get(key).unwrap_or(&nothing);
-            let by_room = fleet
-                .units
-                .get(key)
-                .is_some_and(|unit| unit.subscription.scheduling.is_by_room());
             for (name, variant) in said.variants.iter().filter(|(_, said)| said.revision == *revision) {
                 let same = variant_again(said, name, variant, again);
                 match same.and_then(|same| Some((same, plan.contents.get(&same.digest)?))) {
                     Some((same, content)) => {
                         self.contents.insert((key.clone(), name.clone()), Arc::clone(content));
-                        if let Some(expected) = expected(&mut self.expected, key).variants.get_mut(name) {
-                            expected.digest = same.digest;
-                            expected.overrides.clone_from(&same.overrides);
-                        }
+                        let moving = self.moving.get_mut(key);
+                        let known = moving.unwrap_or_else(|| expected(&mut self.expected, key));
+                        known.remade(name, same);
                     }
                     None => self.verdict.differs(
                         format!("{}/", layout::unit_folder(key, name)),
@@ -116,30 +137,47 @@ impl Verification {
                     ),
                 }
             }
-            for (cluster, placement) in said.clusters.iter().filter(|(_, said)| said.revision == *revision) {
-                // While replicas move, a cluster may have what it had and what it gets; nor is it known who was silent.
-                let is_between = by_room || !said.awaited.is_empty() || !said.lost.is_empty();
-                // Why a cluster was among the best depended on who had the unit then.
-                let was_chosen = fleet
-                    .units
-                    .get(key)
-                    .is_some_and(|unit| unit.subscription.placing.is_a_choice());
+        }
+        for (key, wanted) in &self.wanted.units {
+            let again = plan.units.get(key).unwrap_or(&nothing);
+            let is_moving = self.moving.contains_key(key);
+            for (name, variant) in wanted.variants.iter().filter(|_| is_moving) {
+                let same = variant_again(wanted, name, variant, again).filter(|_| variant.revision == *revision);
+                same.into_iter()
+                    .for_each(|same| expected(&mut self.expected, key).remade(name, same));
+            }
+            let subscription = fleet.units.get(key).map(|unit| &unit.subscription);
+            let by_room = subscription.is_some_and(|subscription| subscription.scheduling.is_by_room());
+            // Why a cluster was among the best depended on who had the unit then.
+            let was_chosen = subscription.is_some_and(|subscription| subscription.placing.is_a_choice());
+            // It is not known any more who was silent.
+            let may_differ = by_room || !wanted.lost.is_empty();
+            for (cluster, placement) in wanted
+                .clusters
+                .iter()
+                .filter(|(_, wanted)| wanted.revision == *revision)
+            {
                 let again = again.clusters.get(cluster).cloned().map(|mut again| {
-                    if was_chosen {
+                    let took_over = wanted.moved_at.is_some() && is_said_longer(&again.reasons, &placement.reasons);
+                    if was_chosen || took_over {
                         again.reasons.clone_from(&placement.reasons);
                     }
                     again
                 });
-                match placement_again(placement, again.as_ref(), is_between) {
+                let decided = placement_again(placement, again.as_ref(), may_differ);
+                let path = || layout::placement_path(key);
+                let is_none_of_it = || format!("says of {cluster} what {revision} does not decide");
+                match decided {
+                    // No file says it, so that it is compared here.
+                    Again::Known(same) if is_moving && same != *placement => {
+                        self.verdict.differs(path(), is_none_of_it());
+                    }
                     Again::Known(same) => {
                         expected(&mut self.expected, key).clusters.insert(cluster.clone(), same);
                     }
-                    Again::Other => self.verdict.differs(
-                        layout::placement_path(key),
-                        format!("says of {cluster} what {revision} does not decide"),
-                    ),
+                    Again::Other => self.verdict.differs(path(), is_none_of_it()),
                     Again::Unknown => self.verdict.is_undecided(
-                        layout::placement_path(key),
+                        path(),
                         format!("the replicas of {cluster} depended on clusters that are no longer in it"),
                     ),
                 }
@@ -156,7 +194,13 @@ impl Verification {
                     self.verdict.is_undecided(folder, why.to_owned());
                 }
             }
-            if said.clusters.values().any(|placement| placement.revision == *revision) {
+        }
+        for (key, wanted) in &self.wanted.units {
+            if wanted
+                .clusters
+                .values()
+                .any(|placement| placement.revision == *revision)
+            {
                 self.verdict.is_undecided(layout::placement_path(key), why.to_owned());
             }
         }
@@ -201,7 +245,7 @@ impl Verification {
             .is_undecided(format!("{PLACEMENTS_FOLDER}/"), why.to_owned());
     }
 
-    /// What the commit should say, as far as it was rendered again.
+    /// What the commit should say once nothing is under way, as far as it was rendered again.
     pub fn expected(&self) -> &Published {
         &self.expected
     }
@@ -231,8 +275,11 @@ impl Verification {
         if let Some(record) = &self.expected.record {
             add(layout::release_file(record));
         }
-        for (unit, placement) in &self.expected.units {
-            add(layout::placement_file(unit, placement));
+        for unit in self.said.units.keys().chain(self.expected.units.keys()) {
+            let placement = self.moving.get(unit).or_else(|| self.expected.units.get(unit));
+            if let Some(placement) = placement {
+                add(layout::placement_file(unit, placement));
+            }
         }
         for ((unit, variant), content) in &self.contents {
             let folder = layout::unit_folder(unit, variant);
@@ -279,6 +326,16 @@ fn unsettled() -> VariantName {
 
 fn expected<'a>(published: &'a mut Published, unit: &UnitKey) -> &'a mut UnitPlacement {
     published.units.entry(unit.clone()).or_default()
+}
+
+impl UnitPlacement {
+    /// With a variant as it was made again.
+    fn remade(&mut self, name: &VariantName, same: &Variant) {
+        if let Some(known) = self.variants.get_mut(name) {
+            known.digest = same.digest;
+            known.overrides.clone_from(&same.overrides);
+        }
+    }
 }
 
 /// What a variant is when it is made again: the one with the same content and overrides, or else, where somebody

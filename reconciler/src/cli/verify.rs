@@ -66,7 +66,8 @@ fn verify(arguments: &Verify) -> anyhow::Result<ExitCode> {
         .clone()
         .context("it has no release.yaml")
         .with_context(no_release)?;
-    let verdict = again(&source, said, &tree, &record).verdict(&tree);
+    let verification = under_way(state, said, &released, &record);
+    let verdict = again(&source, verification, &tree, &record).verdict(&tree);
     tell(state, &tree, &record, &verdict);
     if verdict.is_same() {
         output::print(&format!("OK {released}\n"));
@@ -109,9 +110,22 @@ fn said(tree: &SourceTree) -> anyhow::Result<Published> {
     Ok(layout::read(files)?)
 }
 
+/// Knows what was released before and what `rendered` wanted, as far as they are here: clusters that wait for others
+/// stand between the two.
+fn under_way(state: &Source, said: Published, released: &Revision, record: &ReleaseRecord) -> Verification {
+    let published = |revision: &Revision| self::said(&state.tree(revision).ok()?).ok();
+    let verification = Verification::new(said);
+    let before = state.first_parent(released).ok().flatten();
+    let before = before.as_ref().and_then(published);
+    let rendered = record.rendered.as_ref().and_then(published);
+    match before.zip(rendered) {
+        Some((before, rendered)) => verification.under_way(&before, &rendered),
+        None => verification,
+    }
+}
+
 /// Renders everything again, one revision at a time.
-fn again(source: &Source, said: Published, tree: &SourceTree, record: &ReleaseRecord) -> Verification {
-    let mut verification = Verification::new(said);
+fn again(source: &Source, mut verification: Verification, tree: &SourceTree, record: &ReleaseRecord) -> Verification {
     let mut memo = LoadMemo::default();
     let unsettled = Arc::new(verification.unsettled());
     let progress = Progress::begin("rendering released again");

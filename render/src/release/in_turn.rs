@@ -124,7 +124,7 @@ impl<'l, 'a> Turn<'l, 'a> {
 }
 
 /// Whether some cluster is to get less of a unit that clusters have shares of.
-pub(super) fn is_under_way(wanted: &UnitPlacement, present: &UnitPlacement) -> bool {
+pub(crate) fn is_under_way(wanted: &UnitPlacement, present: &UnitPlacement) -> bool {
     let loses = |(cluster, from): (&ClusterName, &Placement)| balance(Some(from), wanted.clusters.get(cluster)).loses;
     (is_shared(wanted) || is_shared(present)) && present.clusters.iter().any(loses)
 }

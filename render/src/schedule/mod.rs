@@ -45,6 +45,7 @@ pub use desired::{Divided, replica_path_of, workloads_of};
 pub use ledger::{Ledger, Workloads};
 pub use look::{PredictorWord, Standing, predictor_words, rooms, standings};
 pub use moves::{Moves, Rebalance, RebalanceWord};
+pub(crate) use parting::TAKES_OVER;
 pub use placements::{Assignment, Placements, in_order, schedule};
 pub use reports::{Presence, Report, Reports, doubt};
 pub use score::Score;

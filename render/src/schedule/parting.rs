@@ -76,6 +76,9 @@ impl Staying<'_> {
     }
 }
 
+/// How the part of a reason begins that says from whom replicas come.
+pub(crate) const TAKES_OVER: &str = ", takes over ";
+
 /// From whom so many more replicas come, as a part of a reason; empty where nobody gives any up.
 pub(super) fn taken_over(parting: &PartingClusters<'_>, (previous, object): Before<'_>, more: u64) -> String {
     let givers = parting.iter().filter_map(|(name, parting)| {
@@ -85,7 +88,7 @@ pub(super) fn taken_over(parting: &PartingClusters<'_>, (previous, object): Befo
     let (had, names): (Vec<u64>, Vec<String>) = givers.unzip();
     match more.min(had.iter().sum()) {
         0 => String::new(),
-        taken => format!(", takes over {taken} of {}", names.join(" and ")),
+        taken => format!("{TAKES_OVER}{taken} of {}", names.join(" and ")),
     }
 }
 

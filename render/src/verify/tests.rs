@@ -41,6 +41,9 @@ fn clusters(names: &[&str]) -> Vec<Cluster> {
 struct History {
     fleets: Vec<(Revision, Arc<Fleet>)>,
     released: Published,
+    /// What was released before, and what was wanted.
+    before: Published,
+    rendered: Published,
     contents: BTreeMap<crate::Digest, Arc<Description>>,
 }
 
@@ -53,13 +56,15 @@ impl History {
             .collect();
         let mut rendered = Published::default();
         let mut released = Published::default();
+        let mut before = Published::default();
         let mut contents = BTreeMap::new();
         for (revision, fleet) in &fleets {
             let plan = planned_by(revision, fleet, &rendered, rooms());
             contents.extend(plan.contents);
             rendered.units = plan.units;
             let due = release(&rendered, &released, fleet.suspensions(), &Observed::default(), 0).advances;
-            released = advance(&rendered, &released, due, 0);
+            before = std::mem::take(&mut released);
+            released = advance(&rendered, &before, due, 0);
             released.record = Some(ReleaseRecord {
                 cause: Cause::SourceCommit,
                 source: revision.clone(),
@@ -73,6 +78,8 @@ impl History {
         Self {
             fleets,
             released,
+            before,
+            rendered,
             contents,
         }
     }
@@ -95,7 +102,8 @@ impl History {
 
     fn verdict(&self, files: BTreeMap<String, String>) -> Verdict {
         let said = layout::read(files.iter().map(|(path, text)| (path.as_str(), text.as_bytes())));
-        let mut verification = Verification::new(said.expect("it is readable"));
+        let verification = Verification::new(said.expect("it is readable"));
+        let mut verification = verification.under_way(&self.before, &self.rendered);
         let unsettled = verification.unsettled();
         for revision in verification.revisions() {
             match self.fleets.iter().find(|(known, _)| *known == revision) {
@@ -388,4 +396,59 @@ fn a_choice_of_clusters_stands_with_the_reasons_that_it_had() {
     let unit = history.released.units.keys().next().expect("it is placed");
     let text = &history.files()[&layout::placement_path(unit)];
     assert!(text.contains("among the best: preferred 0"), "{text}");
+}
+
+#[test]
+fn a_release_in_the_middle_of_a_move_is_made_again_and_no_other_number_is_taken_for_one() {
+    let divided = |replicas: u32, names: &[&str]| with_replicas(replicas, "1", DIVIDING, clusters(names));
+    // c waits until the others are healthy with what they get.
+    let history = History::of(vec![divided(9, &["a", "b", "c"]), divided(9, &["a", "b"])]);
+    let unit = history.released.units.values().next().expect("there is a unit");
+    assert_eq!(unit.clusters.len(), 3, "c keeps what it has");
+    assert!(!unit.awaited.is_empty(), "{unit:?}");
+    history.check_same();
+    let placement = &history.files()[PLACEMENT];
+    for (from, to) in [(": 3\n", ": 7\n"), (": 5\n", ": 6\n"), ("  c:\n", "  d:\n")] {
+        assert!(placement.contains(from), "{from:?} is not in {placement}");
+        let mut files = history.files();
+        files.insert(PLACEMENT.to_owned(), placement.replace(from, to));
+        let differing = history.verdict(files).differing;
+        assert!(!differing.is_empty(), "{to:?} in place of {from:?} is found");
+    }
+    // A forged number that rendered has too is none that the revision decides.
+    let mut forged = history;
+    for published in [&mut forged.released, &mut forged.rendered] {
+        let unit = published.units.values_mut().next().expect("there is a unit");
+        let mut clusters: BTreeMap<_, _> = (*unit.clusters).clone();
+        let a = clusters.get_mut(&fixture::cluster_name("a")).expect("it is placed");
+        let objects: Vec<_> = a.replicas.keys().cloned().collect();
+        objects.into_iter().for_each(|object| {
+            a.replicas.insert(object, 8);
+        });
+        unit.clusters = clusters.into();
+    }
+    let verdict = forged.verdict(forged.files());
+    assert!(!verdict.differing.is_empty(), "{verdict:?}");
+}
+
+#[test]
+fn from_whom_a_cluster_took_over_is_no_difference_once_the_other_left() {
+    let mut history = History::of(vec![fleet("1", DIVIDING, clusters(&["a", "b"]))]);
+    let unit = history.released.units.values_mut().next().expect("there is a unit");
+    unit.moved_at = Some(7);
+    let path = PLACEMENT;
+    let files = history.files();
+    let said = files[path].replace("weight 1 of 2\"", "weight 1 of 2, takes over 2 of c, which left\"");
+    assert_ne!(said, files[path], "there is a reason to extend");
+    let with = |text: String| {
+        let mut files = files.clone();
+        files.insert(path.to_owned(), text);
+        history.verdict(files)
+    };
+    assert_eq!(with(said.clone()), Verdict::default());
+    assert!(
+        !with(said.replace("takes over", "was given")).is_same(),
+        "another sentence is one"
+    );
+    assert!(!with(said.replace(": 3\n", ": 4\n")).is_same(), "another number is one");
 }
