@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::diff::{Change, ObjectChange, content_change};
 use super::{Share, changes};
+use crate::by_object::ByObject;
 use crate::describe::{Content, Description};
 use crate::guard::Same;
 use crate::immutable::{fields, objection};
@@ -59,8 +60,12 @@ impl Part {
         (from, before): (Option<Share>, Option<Arc<Description>>),
         (to, after): (Option<Share>, Option<Arc<Description>>),
     ) -> Self {
+        let (had, gets) = (
+            undivided(before.as_ref(), from.as_ref(), to.as_ref()),
+            undivided(after.as_ref(), to.as_ref(), from.as_ref()),
+        );
         Self {
-            objects: changes(before.as_deref(), after.as_deref()),
+            objects: changes(had.as_deref(), gets.as_deref()),
             unit,
             clusters,
             from,
@@ -75,6 +80,30 @@ impl Part {
         let share = self.to.as_ref().or(self.from.as_ref());
         share.map(|share| share.drift).unwrap_or_default()
     }
+}
+
+/// A content with its share of what is divided on this side alone: the other side has such an object whole, and its
+/// replicas are compared with this share.
+fn undivided(
+    content: Option<&Arc<Description>>,
+    here: Option<&Share>,
+    there: Option<&Share>,
+) -> Option<Arc<Description>> {
+    let content = content?;
+    let (Some(here), Some(there)) = (here, there) else {
+        return Some(Arc::clone(content));
+    };
+    let replicas = here.replicas.iter();
+    let alone = replicas.filter(|(object, _)| !there.replicas.contains_key(object));
+    let alone: ByObject = alone.map(|(object, count)| (object.clone(), *count)).collect();
+    if alone.is_empty() {
+        return Some(Arc::clone(content));
+    }
+    let mut told = (**content).clone();
+    for (object, content) in told.objects.iter_mut().zip(content.with_replicas(&alone)) {
+        object.content = content;
+    }
+    Some(Arc::new(told))
 }
 
 /// Where each contested object was, or goes: (object, cluster) → unit.

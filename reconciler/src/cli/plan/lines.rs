@@ -287,7 +287,15 @@ fn field_line(change: &FieldChange) -> Line {
 fn replica_lines(group: &Group) -> Vec<Line> {
     let of = |share: &Option<Share>| share.as_ref().map(|share| share.replicas.clone()).unwrap_or_default();
     let (from, to) = (of(&group.from), of(&group.to));
-    let changed = to.iter().filter(|(object, count)| from.get(object) != Some(*count));
+    // An object that was whole before says its replicas itself.
+    let is_told = |object: &ObjectKey| {
+        let of_object = |change: &&ObjectChange| change.object == *object;
+        let change = group.objects.iter().find(of_object).map(|change| &change.change);
+        !from.contains_key(object) && matches!(change, Some(Change::Changed(_) | Change::MovedFrom { .. }))
+    };
+    let changed = to
+        .iter()
+        .filter(|(object, count)| from.get(object) != Some(*count) && !is_told(object));
     changed
         .map(|(object, count)| Line {
             sign: Sign::Changed,

@@ -646,3 +646,35 @@ fn a_record_is_looked_at_as_of_its_time() {
     assert!(is_held(&Rooms::new(&arguments.rooms, None)), "on 2023-11-14 it was");
     assert!(!is_held(&Rooms::unknown()), "and it is no more");
 }
+
+#[test]
+fn a_unit_that_is_divided_no_longer_or_from_now_on_shows_the_replicas_that_each_cluster_has_and_gets() {
+    let clone = Clone::new();
+    for name in ["a", "b"] {
+        clone.write(&format!("clusters/{name}.yaml"), &cluster(name, "prod"));
+    }
+    let divided = "  schedulingStrategy: Dividing\n  dividingScheduling: {type: Static}\n";
+    let whole = subscription("web", "prod");
+    let deployment = |replicas: u64| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: shop}}\nspec: {{replicas: {replicas}}}\n"
+        )
+    };
+    clone.write("subscriptions/web.yaml", &(whole.clone() + divided));
+    clone.write("feeds/web/web.yaml", &deployment(10));
+    clone.commit();
+    clone.write("subscriptions/web.yaml", &whole);
+    clone.commit();
+    let shown = clone.shown("HEAD~1", "HEAD");
+    let said = text::text(&shown, false);
+    assert!(said.contains("~ /spec/replicas: 5 -> 10"), "{said}");
+    let json = serde_json::to_value(&shown).expect("a plan is JSON");
+    let objects = &json["units"][0]["groups"][0]["objects"];
+    assert_eq!(objects.as_array().map(Vec::len), Some(1), "{json:#}");
+    clone.write("subscriptions/web.yaml", &(whole + divided));
+    clone.write("feeds/web/web.yaml", &deployment(8));
+    clone.commit();
+    let said = text::text(&clone.shown("HEAD~1", "HEAD"), false);
+    assert!(said.contains("~ /spec/replicas: 10 -> 4"), "{said}");
+    assert!(!said.contains("10 -> 8") && !said.contains("none ->"), "{said}");
+}
