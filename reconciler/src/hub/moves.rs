@@ -65,6 +65,11 @@ impl Words {
                 words.say(unit, word.what());
             }
         }
+        let said = source.trailer_values(head, since, RESCHEDULE)?;
+        let unclear = said.iter().filter(|(_, text)| !is_word(text));
+        words
+            .findings
+            .extend(unclear.map(|(commit, text)| unclear_word(commit, text)));
         Ok(words)
     }
 
@@ -84,6 +89,20 @@ impl Words {
             *of_unit = Rebalance::All;
         }
     }
+}
+
+/// Whether it says that units are placed by today's room, or that they are not.
+fn is_word(text: &str) -> bool {
+    ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+fn unclear_word(commit: &Revision, text: &str) -> Finding {
+    let message = format!(
+        "the commit {} says {RESCHEDULE}: {text}, which is neither true nor false, and is not followed",
+        commit.short()
+    );
+    Finding::warning("RescheduleUnclear", message)
+        .hint("write Reschedule: true in a new commit to have today's room decide")
 }
 
 fn names_nothing(commit: &Revision, text: &str) -> Finding {

@@ -200,6 +200,23 @@ fn a_commit_may_have_units_placed_by_todays_room() {
     hub.decide([9, 0]);
     hub.scale(4, "four again\n\nReschedule: false");
     assert_eq!(shares(&hub.plan([9, 9])), [1, 3]);
+    let findings = hub.plan([9, 9]).findings;
+    assert!(
+        findings.iter().all(|finding| finding.reason != "RescheduleUnclear"),
+        "{findings:?}"
+    );
+    hub.scale(4, "four, in other words\n\nReschedule: yes");
+    let planned = hub.plan([9, 9]);
+    assert_eq!(shares(&planned), [1, 3]);
+    let unclear = planned
+        .findings
+        .iter()
+        .find(|finding| finding.reason == "RescheduleUnclear");
+    let said = unclear.map(|finding| finding.message.as_str()).unwrap_or_default();
+    assert!(
+        said.contains("Reschedule: yes, which is neither true nor false"),
+        "{said}"
+    );
     hub.scale(4, "by what there is now\n\nReschedule: true");
     assert_eq!(shares(&hub.plan([9, 9])), [2, 2], "of 5 and 3, each loses its part");
 }
