@@ -100,6 +100,19 @@ fn a_dry_run_shows_the_diff_and_changes_nothing() {
 }
 
 #[test]
+fn a_dry_run_refuses_what_the_real_one_does() {
+    let work = two_more();
+    let text = format!("{PARIS}# not committed\n");
+    work.repository.write("sites/west/river.yaml", &text);
+    for mode in [&["--dry-run"][..], &[]] {
+        work.refuses(
+            &[&["drain", "paris"][..], mode].concat(),
+            "sites/west/river.yaml has changes that are not committed",
+        );
+    }
+}
+
+#[test]
 fn a_drain_says_what_the_plan_makes_of_it() {
     let work = two_more();
     let output = work.run(&["drain", "oslo"]);

@@ -89,6 +89,7 @@ impl CloneOptions {
     /// Makes the commit, or shows it. The id of the commit goes to stdout.
     pub(super) fn commit(&self, clone: &Clone, change: &Change) -> anyhow::Result<ExitCode> {
         if self.dry_run {
+            clone.check(change, self.allow_staged)?;
             clone.show(change)?;
             return Ok(ExitCode::SUCCESS);
         }

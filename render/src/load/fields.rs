@@ -137,6 +137,17 @@ impl<'a> Fields<'a> {
         text
     }
 
+    /// A text that people write as a number: the hint says how it is written.
+    pub(super) fn text_as(&mut self, name: &'static str, hint: impl Fn(u64) -> String) -> Option<&'a str> {
+        match self.value(name)?.as_u64().filter(|number| *number > 0) {
+            Some(number) => {
+                self.error(name, "FieldType", "must be text, not a number", hint(number));
+                None
+            }
+            None => self.text(name),
+        }
+    }
+
     pub(super) fn required_text(&mut self, name: &'static str) -> Option<&'a str> {
         match self.text(name) {
             Some("") => {

@@ -230,11 +230,11 @@ impl Group<'_> {
     pub(super) fn blamed(&self, finding: Finding, unit: &UnitKey) -> Finding {
         let mut finding = finding.unit(unit).clusters(self.assignments.keys());
         if self.assignments.len() > 1 {
-            finding.message = format!(
-                "{}, also on {} other clusters",
-                finding.message,
-                self.assignments.len() - 1
-            );
+            let others = match self.assignments.len() - 1 {
+                1 => "1 other cluster".to_owned(),
+                count => format!("{count} other clusters"),
+            };
+            finding.message = format!("{}, also on {others}", finding.message);
         }
         finding
     }

@@ -89,6 +89,7 @@ pub(super) fn judge<'a>(
 fn finding((key, unit): (&UnitKey, &Unit), chart: &ObjectKey, saying: &Saying, clusters: &[ClusterName]) -> Finding {
     let also = match clusters.len() {
         0 | 1 => String::new(),
+        2 => ", also on 1 other cluster".to_owned(),
         count => format!(", also on {} other clusters", count - 1),
     };
     let name = &chart.name;

@@ -73,8 +73,17 @@ pub(super) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
             Err(error) => {
                 let code = failed(&error);
                 let missing = matches!(&error, ClientError::Refused { status, .. } if *status == StatusCode::NOT_FOUND);
-                if missing && let Ok(names) = names(options).await {
-                    hint(&format!("{namespace}/{name}"), &names);
+                if missing && let Ok(names) = names(options, "subscriptions").await {
+                    let asked = format!("{namespace}/{name}");
+                    match &options.cluster {
+                        // Then it is the cluster that is missing.
+                        Some(cluster) if names.contains(&asked) => {
+                            if let Ok(names) = self::names(options, "managedclusters").await {
+                                hint(cluster, &names);
+                            }
+                        }
+                        _ => hint(&asked, &names),
+                    }
                 }
                 code
             }
@@ -96,18 +105,21 @@ async fn asked(options: &ExplainOptions, namespace: &str, name: &str) -> Result<
     options.server.value(&path, JSON).await
 }
 
-/// The Subscriptions that there are.
-async fn names(options: &ExplainOptions) -> Result<Vec<String>, ClientError> {
-    let list = options.server.value(&format!("{GROUP}/subscriptions"), JSON).await?;
+/// The Subscriptions that there are, or the clusters.
+async fn names(options: &ExplainOptions, plural: &str) -> Result<Vec<String>, ClientError> {
+    let list = options.server.value(&format!("{GROUP}/{plural}"), JSON).await?;
     let items = list["items"].as_array().into_iter().flatten();
     let key = |item: &Value| {
         let text = |field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();
-        format!("{}/{}", text("namespace"), text("name"))
+        match text("namespace").as_str() {
+            "" => text("name"),
+            namespace => format!("{namespace}/{}", text("name")),
+        }
     };
     Ok(items.map(key).collect())
 }
 
-/// Says which Subscription may be meant.
+/// Says what may be meant.
 fn hint(asked: &str, names: &[String]) {
     let bare = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
     let same_name = names.iter().find(|name| bare(name) == bare(asked)).map(String::as_str);

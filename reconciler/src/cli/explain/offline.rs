@@ -42,6 +42,8 @@ pub(super) fn explanation(
         output::tell(&format!(
             "error: managedclusters \"{unknown}\" not found at {revision}\n"
         ));
+        let names: Vec<_> = fleet.clusters.keys().map(ToString::to_string).collect();
+        super::hint(unknown.as_str(), &names);
         return Ok(None);
     }
     let looking = Context {

@@ -274,6 +274,7 @@ pub(super) fn removing(kind: &'static str, report: &UnitReport) -> Condition {
             let message = format!("{} of {left} objects stay, such as {object}: {why}", left - going);
             Condition::unknown(kind, "Kept", message)
         }
+        _ if going == 1 => Condition::unknown(kind, "Removing", "1 object is being removed"),
         _ => Condition::unknown(kind, "Removing", format!("{going} objects are being removed")),
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn drift_mode(spec: &mut Fields<'_>) -> Option<DriftMode> {
 
 /// A length of time as Go writes it, at least a second.
 pub(super) fn duration(fields: &mut Fields<'_>, name: &'static str) -> Option<u64> {
-    let text = fields.text(name)?;
+    let text = fields.text_as(name, |number| format!("write {number}s if seconds are meant"))?;
     let seconds = duration_seconds(text).filter(|seconds| *seconds > 0);
     if seconds.is_none() {
         let message = format!("{text:?} is not a length of time of a second or more");

@@ -247,6 +247,11 @@ fn a_fleet_says_what_may_move_placements() {
         findings,
         ["fleet.yaml:5 Error FieldInvalid spec.scheduling.moveTimeout"]
     );
+    let (_, findings) = fleet("failover: {after: 15, budget: {clusters: 1, per: 1h}}");
+    assert_eq!(
+        findings,
+        ["fleet.yaml:5 Error FieldType spec.scheduling.failover.after"]
+    );
     let (found, findings) = fleet("failover: {after: 5m}");
     assert_eq!(found.failover, None, "without a budget nothing is moved");
     assert_eq!(

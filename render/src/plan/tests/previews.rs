@@ -130,7 +130,7 @@ fn a_chart_that_prints_something_else_each_time_is_warned_of() {
         digest_at(&plan, "shop/web", "a").is_some(),
         "it is delivered all the same"
     );
-    let said = "ChartUnsteady a the chart web prints something else each time in web/templates/secret.yaml, also on 1 other clusters";
+    let said = "ChartUnsteady a the chart web prints something else each time in web/templates/secret.yaml, also on 1 other cluster";
     assert_eq!(shown(&plan), [SILENT, said]);
 }
 
