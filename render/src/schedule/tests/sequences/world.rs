@@ -42,6 +42,7 @@ pub(super) struct Wish {
 pub(super) enum Event {
     Scale(usize, u64),
     Least(usize, Option<u64>),
+    Most(usize, Option<u64>),
     Tier(usize, Option<&'static str>),
     Choose(usize, Option<u64>),
     Label(usize, &'static str),
@@ -110,6 +111,7 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => (unit.clone(), 0..24_u64).prop_map(|(unit, to)| Event::Scale(unit, to)),
         1 => (unit.clone(), prop::option::of(0..4_u64)).prop_map(|(unit, min)| Event::Least(unit, min)),
+        1 => (unit.clone(), prop::option::of(4..9_u64)).prop_map(|(unit, max)| Event::Most(unit, max)),
         1 => (unit.clone(), prop::option::of(tier())).prop_map(|(unit, tier)| Event::Tier(unit, tier)),
         1 => (unit.clone(), prop::option::of(1..4_u64)).prop_map(|(unit, max)| Event::Choose(unit, max)),
         1 => (cluster.clone(), tier()).prop_map(|(cluster, tier)| Event::Label(cluster, tier)),
@@ -334,6 +336,11 @@ impl World {
                     to.subscribers[0].replicas.min = min;
                 }
             }),
+            Event::Most(place, max) => self.change(place, |to| {
+                if to.placing.policy == model::SchedulingPolicy::Flotilla {
+                    to.subscribers[0].replicas.max = max;
+                }
+            }),
             Event::Tier(place, tier) => self.change(place, |to| {
                 to.subscribers = subscribers(tier, to.subscribers[0].replicas);
             }),
@@ -417,7 +424,8 @@ impl World {
         );
         let mut turned = snapshot;
         for report in turned.reports.clusters.values_mut() {
-            Arc::make_mut(&mut report.capacity).nodes.0.reverse();
+            let nodes = &mut Arc::make_mut(&mut report.capacity).nodes;
+            *nodes = Nodes::grouped(nodes.0.drain(..).rev());
         }
         assert!(found == plan(&turned, &mut Memo::default()), "nodes have no order");
         found
