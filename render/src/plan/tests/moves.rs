@@ -1,10 +1,11 @@
 //! What a unit asked for is written down, looked for when it asks for it again, and takes part in what is remembered.
 
 use super::*;
-use crate::capacity::{Capacity, NodeGroup, Nodes, Resources, WorkloadPods};
+use crate::capacity::{Resources, WorkloadPods};
+use crate::fixture::{capacity, reports};
 use crate::layout::placement_file;
 use crate::model::{Dividing, Strategy};
-use crate::schedule::{Rebalance, Report};
+use crate::schedule::Rebalance;
 
 /// A Deployment over three clusters by their room.
 fn web(replicas: u64) -> (UnitKey, Unit) {
@@ -20,27 +21,9 @@ fn web(replicas: u64) -> (UnitKey, Unit) {
 
 /// So many cores in each cluster.
 fn with_room(mut snapshot: Snapshot, cores: [i64; 3]) -> Snapshot {
-    for (name, cores) in ["a", "b", "c"].into_iter().zip(cores) {
-        let all = Resources::from([("cpu", cores * 1_000), ("pods", 110)]);
-        let group = NodeGroup {
-            count: 1,
-            allocatable: all.clone(),
-            free: all,
-            ..NodeGroup::default()
-        };
-        let capacity = Capacity {
-            version: Capacity::VERSION,
-            nodes: Nodes(vec![group]),
-            ..Capacity::default()
-        };
-        let report = Report {
-            capacity: Arc::new(capacity),
-            at: 0,
-            doubt: None,
-        };
-        let name = ClusterName::parse(name).expect("a valid cluster");
-        snapshot.reports.clusters.insert(name, report);
-    }
+    let said = ["a", "b", "c"].into_iter().zip(cores);
+    let said: Vec<_> = said.map(|(name, cores)| (name, capacity(1, cores))).collect();
+    snapshot.reports.clusters.extend(reports(&said).clusters);
     snapshot
 }
 
