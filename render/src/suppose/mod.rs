@@ -1,6 +1,6 @@
 //! What if: a fleet and what its clusters reported go in with suppositions, and come out as if those were true.
 //!
-//! [`simulate`] plans both and tells what differs. Nothing is written, and nobody is asked.
+//! [`simulate()`] plans both and tells what differs. Nothing is written, and nobody is asked.
 
 mod scale;
 mod simulate;
