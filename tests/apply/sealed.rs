@@ -139,9 +139,9 @@ fn a_missing_key_blocks_its_unit_alone_until_it_appears_and_rotation_is_followed
 fn a_tampered_document_is_refused_and_what_is_there_stays() {
     let cluster = cluster("tampered");
     let keeper = Keeper::new("tampered");
-    let mut applier = Applier::start(&cluster, "tampered");
     let whole = keeper.encrypt(&document(CANARY));
     give_namespace(&cluster);
+    let mut applier = Applier::start(&cluster, "tampered");
     give_keys(&cluster, "sops-age", &[&keeper]);
     applier.deliver(&[("shop/web", vec![namespace("shop"), sealed(&whole, &Value::Null)])]);
     applier.until_unit("shop/web", UnitState::Applied);
@@ -169,8 +169,8 @@ fn a_tampered_document_is_refused_and_what_is_there_stays() {
 fn an_unchanged_encrypted_document_is_not_decrypted_again() {
     let cluster = cluster("sealed-quiet");
     let keeper = Keeper::new("quiet");
-    let mut applier = Applier::start(&cluster, "quiet");
     give_namespace(&cluster);
+    let mut applier = Applier::start(&cluster, "quiet");
     give_keys(&cluster, "sops-age", &[&keeper]);
     let unit = || {
         vec![
@@ -201,6 +201,7 @@ fn an_unchanged_encrypted_document_is_not_decrypted_again() {
     applier.stop();
 }
 
+/// The applier's own namespace, before it starts: it makes what it does not find, and two who make one are in each other's way.
 #[track_caller]
 fn give_namespace(cluster: &ControlPlane) {
     cluster.apply(&namespace("flotilla-system").to_string());
