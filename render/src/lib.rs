@@ -10,6 +10,7 @@
 //! such files are what their revisions make.
 #![warn(missing_docs)]
 
+pub mod access;
 pub mod by_object;
 pub mod capacity;
 pub mod chart;

@@ -214,11 +214,13 @@ impl Dialer {
                     spawn(tasks, ended, serve, "look");
                 }
             },
-            TargetClass::Report => responder.refuse(OpenCode::NotAllowed, "an agent takes no reports"),
-            TargetClass::Unknown(class) => {
+            TargetClass::Report | TargetClass::Keys => {
+                responder.refuse(OpenCode::NotAllowed, "an agent takes no reports and no keys");
+            }
+            class @ (TargetClass::Interactive | TargetClass::Push | TargetClass::Dial | TargetClass::Unknown(_)) => {
                 responder.refuse(
                     OpenCode::NotAllowed,
-                    &format!("this agent knows no target class {class:?}"),
+                    &format!("this agent knows no target class {:?}", class.as_str()),
                 );
             }
         }

@@ -147,8 +147,16 @@ pub enum TargetClass {
     Deliver,
     /// Agent to hub: what it holds and how it goes.
     Report,
-    /// Hub to agent: the cluster's own API server.
+    /// Hub to agent: the cluster's own API server, to be read.
     ApiServer,
+    /// Hub to agent: into a container, or a port of one.
+    Interactive,
+    /// Hub to agent: the cluster's own API server, for the hub's applier.
+    Push,
+    /// Hub to agent: an address that the agent's own policy lists.
+    Dial,
+    /// Agent to hub: a key that is to take another's place.
+    Keys,
     /// Hub to agent: one question about objects of the cluster, and its answer.
     Look,
     /// A class of a newer peer, carried as text; receivers refuse it with [`OpenCode::NotAllowed`].
@@ -163,6 +171,10 @@ impl TargetClass {
             Self::Deliver => "deliver",
             Self::Report => "report",
             Self::ApiServer => "apiserver",
+            Self::Interactive => "interactive",
+            Self::Push => "push",
+            Self::Dial => "dial",
+            Self::Keys => "keys",
             Self::Look => "look",
             Self::Unknown(text) => text,
         }
@@ -175,6 +187,10 @@ impl From<String> for TargetClass {
             "deliver" => Self::Deliver,
             "report" => Self::Report,
             "apiserver" => Self::ApiServer,
+            "interactive" => Self::Interactive,
+            "push" => Self::Push,
+            "dial" => Self::Dial,
+            "keys" => Self::Keys,
             "look" => Self::Look,
             _ => Self::Unknown(text),
         }
