@@ -17,6 +17,7 @@ mod run;
 mod secrets;
 mod session;
 mod store;
+mod streams;
 mod target;
 
 pub use deliver::{DeliverError, Holdings, serve};

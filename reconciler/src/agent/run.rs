@@ -18,6 +18,7 @@ use super::presence::Keeper;
 use super::secrets::SecretJournal;
 use super::session::Dialer;
 use super::store::{Kept, Store};
+use super::streams::Streams;
 use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
 use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
 use crate::telemetry::process_name;
@@ -108,10 +109,13 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         url: options.hub,
         hub_keys: options.hub_keys,
         key: options.key,
-        api_server: options.api_server,
-        api_server_allowed: options.api_server_allowed,
-        client: options.client.clone(),
-        looking: Arc::new(Semaphore::new(1)),
+        streams: Streams {
+            api_server: options.api_server,
+            api_server_allowed: options.api_server_allowed,
+            client: options.client.clone(),
+            looking: Arc::new(Semaphore::new(1)),
+            holdings: Arc::clone(&holdings),
+        },
         holdings: Arc::clone(&holdings),
         applied: report,
         keeper: Arc::clone(&keeper),

@@ -3,21 +3,18 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::Uri;
 use render::ClusterName;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::Instrument as _;
 use tunnel::backoff::{Backoff, Outcome};
-use tunnel::{ConnectError, ConnectOptions, IncomingOpen, OpenCode, PublicKey, SecretKey, TargetClass, Tunnel};
+use tunnel::{ConnectError, ConnectOptions, PublicKey, SecretKey, TargetClass, Tunnel};
 
-use super::deliver::{self, Holdings};
-use super::look;
+use super::deliver::Holdings;
 use super::presence::Keeper;
 use super::reports::{self, Sources};
-use super::target;
+use super::streams::{Streams, spawn};
 use crate::apply::ApplyReport;
 use crate::limits::REPORT_OPEN_TIMEOUT;
 
@@ -27,12 +24,8 @@ pub(super) struct Dialer {
     pub(super) url: String,
     pub(super) hub_keys: Vec<PublicKey>,
     pub(super) key: Arc<SecretKey>,
-    pub(super) api_server: Uri,
-    pub(super) api_server_allowed: bool,
-    /// For questions about what goes with an object.
-    pub(super) client: kube::Client,
-    /// One question at a time: the applier needs the API server more.
-    pub(super) looking: Arc<Semaphore>,
+    /// What the hub's streams go to.
+    pub(super) streams: Streams,
     pub(super) holdings: Arc<Holdings>,
     pub(super) applied: watch::Receiver<ApplyReport>,
     pub(super) keeper: Arc<Keeper>,
@@ -160,88 +153,11 @@ impl Dialer {
                 open = incoming.next() => open,
             };
             match open {
-                Some(open) => self.opened(open, &tasks, &ended),
+                Some(open) => self.streams.opened(open, &tasks, &ended),
                 None => return Outcome::Lived(born.elapsed()),
             }
         }
     }
-
-    fn opened(&self, opened: IncomingOpen, tasks: &TaskTracker, ended: &CancellationToken) {
-        let IncomingOpen { open, responder } = opened;
-        match open.class {
-            TargetClass::Deliver => {
-                let Ok(stream) = responder.accept() else { return };
-                let holdings = Arc::clone(&self.holdings);
-                let serve = async move {
-                    if let Err(error) = deliver::serve(&holdings, stream).await {
-                        let error_told = &error as &dyn std::error::Error;
-                        // With a tunnel its streams end, and why is said once, for the tunnel.
-                        if error.is_stream() {
-                            tracing::debug!(error = error_told, "Lost deliver stream.");
-                        } else {
-                            tracing::warn!(error = error_told, "Lost deliver stream.");
-                        }
-                    }
-                };
-                spawn(tasks, ended, serve, "deliver");
-            }
-            TargetClass::ApiServer => {
-                let (server, allowed) = (self.api_server.clone(), self.api_server_allowed);
-                let limit = open.deadline();
-                let serve = async move {
-                    match target::dial_api_server(&server, allowed, limit).await {
-                        Ok(socket) => {
-                            if let Ok(stream) = responder.accept() {
-                                target::splice(stream, socket).await;
-                            }
-                        }
-                        Err(denial) => responder.refuse(denial.code, &denial.text),
-                    }
-                };
-                spawn(tasks, ended, serve, "apiserver");
-            }
-            TargetClass::Look => match Arc::clone(&self.looking).try_acquire_owned() {
-                Err(_) => responder.refuse(OpenCode::Limit, "another question is being answered"),
-                Ok(permit) => {
-                    let Ok(stream) = responder.accept() else { return };
-                    let client = self.client.clone();
-                    let serve = async move {
-                        let _permit = permit;
-                        if let Err(error) = look::answer(client, stream).await {
-                            tracing::debug!(error = &error as &dyn std::error::Error, "Lost look stream.");
-                        }
-                    };
-                    spawn(tasks, ended, serve, "look");
-                }
-            },
-            TargetClass::Report | TargetClass::Keys => {
-                responder.refuse(OpenCode::NotAllowed, "an agent takes no reports and no keys");
-            }
-            class @ (TargetClass::Interactive | TargetClass::Push | TargetClass::Dial | TargetClass::Unknown(_)) => {
-                responder.refuse(
-                    OpenCode::NotAllowed,
-                    &format!("this agent knows no target class {:?}", class.as_str()),
-                );
-            }
-        }
-    }
-}
-
-fn spawn(
-    tasks: &TaskTracker,
-    ended: &CancellationToken,
-    work: impl Future<Output = ()> + Send + 'static,
-    name: &'static str,
-) {
-    let ended = ended.clone();
-    let until = async move {
-        tokio::select! {
-            biased;
-            () = ended.cancelled() => {}
-            () = work => {}
-        }
-    };
-    tasks.spawn(until.instrument(tracing::info_span!("stream", class = name)));
 }
 
 /// A number that is higher in each later session of this cluster: milliseconds since 1970. A clock that

@@ -1,0 +1,106 @@
+//! Streams that the hub opens: each class goes to the one place that serves it, and what is not served is refused.
+
+use std::sync::Arc;
+
+use http::Uri;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+use tunnel::{IncomingOpen, OpenCode, TargetClass};
+
+use super::deliver::{self, Holdings};
+use super::look;
+use super::target;
+
+/// What the hub's streams go to.
+pub(super) struct Streams {
+    pub(super) api_server: Uri,
+    pub(super) api_server_allowed: bool,
+    /// For questions about what goes with an object.
+    pub(super) client: kube::Client,
+    /// One question at a time: the applier needs the API server more.
+    pub(super) looking: Arc<Semaphore>,
+    pub(super) holdings: Arc<Holdings>,
+}
+
+impl Streams {
+    /// Serves a stream in a task of its own, which ends with its session, or refuses it.
+    pub(super) fn opened(&self, opened: IncomingOpen, tasks: &TaskTracker, ended: &CancellationToken) {
+        let IncomingOpen { open, responder } = opened;
+        match open.class {
+            TargetClass::Deliver => {
+                let Ok(stream) = responder.accept() else { return };
+                let holdings = Arc::clone(&self.holdings);
+                let serve = async move {
+                    if let Err(error) = deliver::serve(&holdings, stream).await {
+                        let error_told = &error as &dyn std::error::Error;
+                        // With a tunnel its streams end, and why is said once, for the tunnel.
+                        if error.is_stream() {
+                            tracing::debug!(error = error_told, "Lost deliver stream.");
+                        } else {
+                            tracing::warn!(error = error_told, "Lost deliver stream.");
+                        }
+                    }
+                };
+                spawn(tasks, ended, serve, "deliver");
+            }
+            TargetClass::ApiServer => {
+                let (server, allowed) = (self.api_server.clone(), self.api_server_allowed);
+                let limit = open.deadline();
+                let serve = async move {
+                    match target::dial_api_server(&server, allowed, limit).await {
+                        Ok(socket) => {
+                            if let Ok(stream) = responder.accept() {
+                                target::splice(stream, socket).await;
+                            }
+                        }
+                        Err(denial) => responder.refuse(denial.code, &denial.text),
+                    }
+                };
+                spawn(tasks, ended, serve, "apiserver");
+            }
+            TargetClass::Look => match Arc::clone(&self.looking).try_acquire_owned() {
+                Err(_) => responder.refuse(OpenCode::Limit, "another question is being answered"),
+                Ok(permit) => {
+                    let Ok(stream) = responder.accept() else { return };
+                    let client = self.client.clone();
+                    let serve = async move {
+                        let _permit = permit;
+                        if let Err(error) = look::answer(client, stream).await {
+                            tracing::debug!(error = &error as &dyn std::error::Error, "Lost look stream.");
+                        }
+                    };
+                    spawn(tasks, ended, serve, "look");
+                }
+            },
+            TargetClass::Report | TargetClass::Keys => {
+                responder.refuse(OpenCode::NotAllowed, "an agent takes no reports and no keys");
+            }
+            class @ (TargetClass::Interactive | TargetClass::Push | TargetClass::Dial | TargetClass::Unknown(_)) => {
+                responder.refuse(
+                    OpenCode::NotAllowed,
+                    &format!("this agent knows no target class {:?}", class.as_str()),
+                );
+            }
+        }
+    }
+}
+
+/// Runs `work` until it is done or its session ended.
+pub(super) fn spawn(
+    tasks: &TaskTracker,
+    ended: &CancellationToken,
+    work: impl Future<Output = ()> + Send + 'static,
+    name: &'static str,
+) {
+    let ended = ended.clone();
+    let until = async move {
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => {}
+            () = work => {}
+        }
+    };
+    tasks.spawn(until.instrument(tracing::info_span!("stream", class = name)));
+}
