@@ -131,6 +131,7 @@ pub(crate) fn fleet(clusters: impl IntoIterator<Item = Cluster>, subscription: S
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
         prune_budgets: Vec::new(),
+        access: Arc::default(),
         unreadable: Vec::new(),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use crate::access::Access;
 use crate::capacity::{Workload, replica_path};
 use crate::chart::ChartFiles;
 use crate::digest::Digest;
@@ -35,6 +36,8 @@ pub struct Fleet {
     pub suspensions: Vec<Arc<Suspension>>,
     /// Every PruneBudget, by name, then place. Which of them are in force is [`crate::guard`]'s matter.
     pub prune_budgets: Vec<Arc<PruneBudget>>,
+    /// Who may ask which cluster for what, by the files below `access/`. It counts at once, whatever is approved.
+    pub access: Arc<Access>,
     /// Paths that could not be read, sorted. The shell looks for what they said before, and loads again.
     pub unreadable: Vec<Arc<str>>,
 }

@@ -1,5 +1,7 @@
 //! Label selectors with Kubernetes' rules.
 
+mod text;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -109,6 +109,7 @@ pub(super) fn fleet(clusters: Vec<Cluster>, subscription: Subscription, objects:
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
         prune_budgets: Vec::new(),
+        access: Arc::default(),
         unreadable: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::kinds::OwnKind;
 use super::pattern::Selection;
+use crate::access::{Binding, Role};
 use crate::finding::Finding;
 use crate::model::{Cluster, FleetSpec, HealthRule, Override, PruneBudget, Subscription, Suspension};
 
@@ -45,6 +46,8 @@ pub(super) enum Declaration {
     Suspension(Arc<Suspension>),
     PruneBudget(Arc<PruneBudget>),
     HealthRule(Arc<HealthRule>),
+    Role(Arc<Role>),
+    Binding(Arc<Binding>),
 }
 
 /// A Subscription with what was worked out once for it.

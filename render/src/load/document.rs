@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::declaration::{Declaration, DeclarationKey};
 use super::fields::{Judge, Problem};
-use super::kinds::{self, Kind, OwnKind};
+use super::kinds::{self, AccessKind, Kind, OwnKind};
 use super::object::{Head, list_items, object_key, original, plain_object};
 use crate::describe::is_encrypted;
 use crate::finding::Finding;
@@ -29,6 +29,17 @@ pub(super) enum Item {
     Object(Arc<ManifestObject>),
     /// No object: an Error where a path feed selects it, and nobody's business elsewhere.
     Neither(Box<Finding>),
+}
+
+/// What stands in the folder of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Folder {
+    /// Anything.
+    Any,
+    /// Declarations and nothing else.
+    Declarations,
+    /// Roles and bindings of people, beside declarations.
+    Access,
 }
 
 /// What one document gives.
@@ -56,8 +67,7 @@ struct Source<'a> {
     file: &'a Arc<str>,
     text: &'a str,
     document: &'a Document,
-    /// Whether the file is where declarations stand and nothing else.
-    declares: bool,
+    folder: Folder,
     places: OnceCell<Places>,
 }
 
@@ -84,8 +94,8 @@ struct Part<'a> {
     inherited: Option<(String, String)>,
 }
 
-/// Reads one document. `declares` is whether it stands where declarations stand and nothing else.
-pub(super) fn read(file: &Arc<str>, text: &str, document: Document, declares: bool) -> Reading {
+/// Reads one document of a file in such a folder.
+pub(super) fn read(file: &Arc<str>, text: &str, document: Document, folder: Folder) -> Reading {
     let mut reading = Reading::default();
     let secret = may_hold_secrets(&document.value);
     let note = |note: &Note| unquoted(file, note, secret);
@@ -94,11 +104,13 @@ pub(super) fn read(file: &Arc<str>, text: &str, document: Document, declares: bo
         file,
         text,
         document: &document,
-        declares,
+        folder,
         places: OnceCell::new(),
     };
     // A document that is one object, as nearly all are, gives its value away instead of a copy.
-    if let Some(object) = plain_object(text, &document) {
+    if folder != Folder::Access
+        && let Some(object) = plain_object(text, &document)
+    {
         let Document { line, value, .. } = document;
         reading
             .items
@@ -160,10 +172,14 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
     if let Some(items) = list_items(map, &kind) {
         return read_list(source, part, (&api_version, &kind), items, reading);
     }
-    match kinds::kind_of(&api_version, &kind) {
+    let found = kinds::kind_of(&api_version, &kind);
+    if source.folder == Folder::Access && matches!(found, Kind::Object | Kind::Chart) {
+        return read_access(source, part, map, (&api_version, &kind), reading);
+    }
+    match found {
         Kind::Own(own) => read_own(own, source, part, map, kinds::is_ours(&api_version), reading),
         Kind::Unknown => unknown(source, part, &api_version, &kind, reading),
-        Kind::Object if source.declares && kinds::is_own_name(&kind) => {
+        Kind::Object if source.folder == Folder::Declarations && kinds::is_own_name(&kind) => {
             unknown(source, part, &api_version, &kind, reading)
         }
         Kind::Unused => {
@@ -177,6 +193,28 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
         },
         Kind::Object => read_object(source, part, map, &api_version, &kind, reading),
     }
+}
+
+/// An object below `access/`: a role or binding, or a mistake.
+fn read_access(
+    source: &Source<'_>,
+    part: &Part<'_>,
+    map: &Map<String, Value>,
+    (api_version, kind): (&str, &str),
+    reading: &mut Reading,
+) {
+    if let Some(kind) = AccessKind::of(api_version, kind) {
+        return read_own(OwnKind::Access(kind), source, part, map, true, reading);
+    }
+    let message =
+        format!("{kind} of {api_version} is neither a role nor a binding, and below access/ nothing else is read");
+    let error = Finding::error("NotAccess", message)
+        .at(&**source.file, part.line)
+        .hint(AccessKind::meant(kind));
+    reading.findings.push(error.clone());
+    // It may have been one before, and takes nothing back.
+    let (key, target) = (None, None);
+    reading.broken.push(Broken { key, target, error });
 }
 
 fn unknown(source: &Source<'_>, part: &Part<'_>, api_version: &str, kind: &str, reading: &mut Reading) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::charts::LFS_POINTER;
-use super::document::{self, Broken, Item};
+use super::document::{self, Broken, Folder, Item};
+use crate::access::ACCESS_FOLDER;
 use crate::finding::Finding;
 use crate::limits::FILE_BYTES_MAX;
 use crate::tree::SourceFile;
@@ -78,21 +79,21 @@ pub(super) fn read(path: &Arc<str>, file: &SourceFile) -> ReadFile {
         }
     };
     let mut read = ReadFile::default();
-    let declares = is_for_declarations(path);
+    let folder = folder_of(path);
     for document in documents {
-        let reading = document::read(path, &text, document, declares);
+        let reading = document::read(path, &text, document, folder);
         read.items.extend(reading.items);
         read.findings.extend(reading.findings);
         read.broken.extend(reading.broken);
     }
-    if declares {
+    if folder != Folder::Any {
         refuse_what_declares_nothing(&mut read);
     }
     read
 }
 
-/// Where people keep declarations and nothing else, by the folders that `flotilla init` makes.
-fn is_for_declarations(path: &str) -> bool {
+/// By the folders that `flotilla init` makes.
+fn folder_of(path: &str) -> Folder {
     let folders = [
         "clusters/",
         "subscriptions/",
@@ -100,7 +101,13 @@ fn is_for_declarations(path: &str) -> bool {
         "globalizations/",
         "policies/",
     ];
-    path == "fleet.yaml" || folders.iter().any(|folder| path.starts_with(folder))
+    if path.starts_with(ACCESS_FOLDER) {
+        Folder::Access
+    } else if path == "fleet.yaml" || folders.iter().any(|folder| path.starts_with(folder)) {
+        Folder::Declarations
+    } else {
+        Folder::Any
+    }
 }
 
 /// A declaration that lost its kind would be taken back without a word, and with it what it holds or gates.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::catalog::{Catalog, Origin};
 use super::declaration::{Declaration, DeclarationKey, UnitDeclaration};
 use super::document::{Broken, Item};
+use super::kinds::OwnKind;
+use crate::access::{Binding, Role, ScopedName};
 use crate::finding::Finding;
 use crate::model::{Cluster, FleetSpec, HealthRule, Override, OverrideFeed, PruneBudget, Suspension};
 use crate::name::{ClusterName, UnitKey};
@@ -23,6 +25,10 @@ pub(super) struct Declared {
     pub(super) prune_budgets: Vec<Arc<PruneBudget>>,
     /// By name: of two for one kind the first counts.
     pub(super) health_rules: Vec<Arc<HealthRule>>,
+    pub(super) roles: BTreeMap<ScopedName, Arc<Role>>,
+    pub(super) bindings: BTreeMap<ScopedName, Arc<Binding>>,
+    /// Roles and bindings that are declared twice, of which neither counts: no right is given by the order of files.
+    pub(super) unclear_access: BTreeMap<DeclarationKey, Finding>,
     /// Objects whose override cannot be trusted, and why: whoever delivers one is held.
     pub(super) held_targets: Vec<(OverrideFeed, Finding)>,
     /// Clusters that are declared twice, once for each declaration: whatever either of them asks for is held.
@@ -63,7 +69,8 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
             continue;
         }
         for (key, line, declaration) in declarations(&loaded.file.items) {
-            if firsts.contains_key(key) {
+            // A right whose file is gone is gone.
+            if firsts.contains_key(key) || matches!(key.kind, OwnKind::Access(_)) {
                 continue;
             }
             declared.findings.push(removal_held(&key.label(), path, line));
@@ -75,8 +82,10 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
             firsts.insert(key, here);
         }
     }
-    for first in firsts.into_values() {
-        declared.take(first.declaration);
+    for (key, first) in firsts {
+        if !declared.unclear_access.contains_key(key) {
+            declared.take(first.declaration);
+        }
     }
     declared.overrides.sort_by(|a, b| a.order_key().cmp(&b.order_key()));
     declared
@@ -141,6 +150,10 @@ impl Declared {
                 self.findings.push(finding);
             }
             Declaration::Fleet(_) | Declaration::HealthRule(_) => self.findings.push(finding),
+            Declaration::Role(_) | Declaration::Binding(_) => {
+                self.unclear_access.insert(key.clone(), finding.clone());
+                self.findings.push(finding);
+            }
             Declaration::Suspension(_) | Declaration::PruneBudget(_) => {
                 // Both hold: nothing loosens by a mistake.
                 self.take(second.declaration);
@@ -165,6 +178,8 @@ impl Declared {
             Declaration::Suspension(declared) => self.suspensions.push(declared.clone()),
             Declaration::PruneBudget(declared) => self.prune_budgets.push(declared.clone()),
             Declaration::HealthRule(declared) => self.health_rules.push(declared.clone()),
+            Declaration::Role(role) => drop(self.roles.insert(role.key.clone(), role.clone())),
+            Declaration::Binding(binding) => drop(self.bindings.insert(binding.key.clone(), binding.clone())),
             Declaration::Unit(unit) => {
                 self.units
                     .entry(unit.subscription.key.clone())

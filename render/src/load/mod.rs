@@ -13,6 +13,7 @@
 //! catalog ── charts   gather ── index ── resolve   all files together
 //! ```
 
+mod access;
 mod catalog;
 mod charts;
 mod cross;

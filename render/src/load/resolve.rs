@@ -12,6 +12,7 @@ use super::index::{Entry, Index, Wanted, objects};
 use super::lines::Lines;
 use super::pattern::Selection;
 use super::symlink;
+use crate::access::ACCESS_FOLDER;
 use crate::finding::Finding;
 use crate::fleet::{Base, ManifestObject, Unit};
 use crate::limits::FINDINGS_PER_FILE_MAX;
@@ -258,11 +259,11 @@ impl Selecting<'_> {
         }
         if !found && before == self.objects.len() + self.errors.len() {
             let message = format!("no object was found in {path:?}; the unit keeps what it had");
-            self.error(
-                "FeedMatchesNothing",
-                message,
-                "correct the feed; to stop delivering, remove it",
-            );
+            let hint = match path.starts_with(ACCESS_FOLDER) {
+                true => "roles and bindings of access/ are no feed's; remove it",
+                false => "correct the feed; to stop delivering, remove it",
+            };
+            self.error("FeedMatchesNothing", message, hint);
         }
     }
 

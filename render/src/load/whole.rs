@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::access;
 use super::catalog::Catalog;
 use super::charts::Charts;
 use super::cross;
@@ -34,6 +35,7 @@ pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) 
     memo.turn();
     let mut findings = std::mem::take(&mut declared.findings);
     findings.append(&mut catalog.findings);
+    let access = access::resolve(&mut declared, &mut Lines::new(&catalog), &mut findings);
     let units = units(&catalog, &charts, &mut declared, &mut findings);
     let fleet = Fleet {
         revision: tree.revision.clone(),
@@ -44,6 +46,7 @@ pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) 
         of_nothing: declared.of_nothing,
         suspensions: declared.suspensions,
         prune_budgets: declared.prune_budgets,
+        access: Arc::new(access),
         unreadable: catalog.unreadable.into_iter().collect(),
     };
     (fleet, limited(findings))

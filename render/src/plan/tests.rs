@@ -130,6 +130,7 @@ fn snapshot(digit: char, units: Vec<(UnitKey, Unit)>, overrides: Vec<Arc<Overrid
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
         prune_budgets: Vec::new(),
+        access: Arc::default(),
         unreadable: Vec::new(),
     };
     Snapshot {

@@ -101,6 +101,7 @@ fn suspended(declared: Vec<Suspension>) -> Fleet {
     Fleet {
         suspensions: declared.into_iter().map(Arc::new).collect(),
         prune_budgets: Vec::new(),
+        access: Arc::default(),
         ..fixture::fleet(clusters, subscription, crate::Base::empty())
     }
 }

@@ -311,6 +311,7 @@ fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
         prune_budgets: Vec::new(),
+        access: Arc::default(),
         unreadable: Vec::new(),
     })
 }

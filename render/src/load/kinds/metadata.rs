@@ -10,6 +10,7 @@ pub(super) struct Metadata {
     pub(super) name: String,
     pub(super) namespace: Option<String>,
     pub(super) labels: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
     pub(super) has_server_fields: bool,
 }
 
@@ -39,9 +40,9 @@ impl Metadata {
                 .filter(|text| !text.is_empty())
                 .map(str::to_owned),
             labels: fields.text_map("labels"),
+            annotations: fields.text_map("annotations"),
             has_server_fields: fields.known(SERVER_FIELDS),
         };
-        fields.text_map("annotations");
         fields.finish();
         metadata
     }

@@ -1,6 +1,7 @@
 //! The kinds of a fleet repository, field by field: one document goes in, a declaration and what is wrong
 //! with it come out. Which declarations belong together is not decided here.
 
+mod access;
 mod apply;
 mod budget;
 mod chart;
@@ -25,6 +26,7 @@ use crate::name::group_of;
 use crate::nearest::{distance, nearest};
 use metadata::Metadata;
 
+pub(super) use access::AccessKind;
 pub(super) use chart::check as check_chart;
 
 /// What a document's `apiVersion` and `kind` make it.
@@ -53,10 +55,12 @@ pub(super) enum OwnKind {
     Suspension,
     PruneBudget,
     HealthRule,
+    /// A role or binding, which is one below `access/` alone.
+    Access(AccessKind),
 }
 
 impl OwnKind {
-    /// All of them.
+    /// Those that are told by apiVersion and kind alone.
     #[cfg(test)]
     pub(super) const ALL: [Self; 8] = [
         Self::Fleet,
@@ -79,6 +83,7 @@ impl OwnKind {
             OwnKind::Suspension => "Suspension",
             OwnKind::PruneBudget => "PruneBudget",
             OwnKind::HealthRule => "HealthRule",
+            OwnKind::Access(kind) => kind.name(),
         }
     }
 }
@@ -202,6 +207,7 @@ pub(super) fn read(kind: OwnKind, map: &Map<String, Value>, place: &Place<'_>, j
         OwnKind::Suspension => suspension::read(&mut top, &metadata, place),
         OwnKind::PruneBudget => budget::read(&mut top, &metadata, place),
         OwnKind::HealthRule => health_rule::read(&mut top, &metadata, place),
+        OwnKind::Access(kind) => access::read(kind, &mut top, &metadata, place),
     };
     top.finish();
     reading

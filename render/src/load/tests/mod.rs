@@ -1,5 +1,6 @@
 //! Loading as a whole: small repositories go in, and what stands in their fleet and findings is looked at.
 
+mod access;
 mod applying;
 mod broken;
 mod charts;

@@ -49,6 +49,7 @@ pub(super) fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
         of_nothing: Vec::new(),
         suspensions: Vec::new(),
         prune_budgets: Vec::new(),
+        access: std::sync::Arc::default(),
         unreadable: Vec::new(),
     })
 }
