@@ -577,3 +577,29 @@ pub const PREDICTIONS_MAX: usize = 10_000;
 
 /// How long a plan waits for predictors before what is known is decided; who answers later is looked at then.
 pub const PREDICTION_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of the message that says for whom the hub asks: its name, its groups and a number.
+pub const CALLER_BYTES_MAX: usize = 64 << 10;
+
+/// Groups of one caller. Identity providers give tens; each is a header, and an API server takes 1 MiB of them.
+pub const CALLER_GROUPS_MAX: usize = 256;
+
+/// Characters of a caller's name, or of one of its groups.
+pub const CALLER_NAME_CHARS_MAX: usize = 1_024;
+
+/// How long the hub may take to say for whom it asks, and then to send the head of its request: both are written as
+/// soon as a stream is open.
+pub const GATE_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of a request's head: names of a path, and the few headers that go on.
+pub const GATE_HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a request's body: an API server takes no more than 3 MiB.
+pub const GATE_BODY_BYTES_MAX: usize = 3 << 20;
+
+/// How long an API server may take to begin its answer. It gives itself 60 seconds, and says so when they are over.
+pub const GATE_ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
+
+/// Requests of the hub that an agent has under way, watches and logs among them. The applier needs the API server too,
+/// and each costs a connection and some 100 KiB while it lasts.
+pub const GATE_REQUESTS_MAX: usize = 256;

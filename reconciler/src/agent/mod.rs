@@ -6,6 +6,7 @@
 //! not here.
 
 mod deliver;
+mod gate;
 pub mod join;
 mod journal;
 mod look;
@@ -18,7 +19,6 @@ mod secrets;
 mod session;
 mod store;
 mod streams;
-mod target;
 
 pub use deliver::{DeliverError, Holdings, serve};
 pub use journal::{Files, Journal, JournalError};

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use http::Uri;
 use render::ClusterName;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +19,7 @@ use super::session::Dialer;
 use super::store::{Kept, Store};
 use super::streams::Streams;
 use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
-use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
+use crate::limits::{GATE_REQUESTS_MAX, JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
 use crate::telemetry::process_name;
 
 /// How an agent runs.
@@ -43,8 +42,6 @@ pub struct AgentOptions {
     pub helm: PathBuf,
     /// Client of the cluster's API server.
     pub client: kube::Client,
-    /// The API server's address, for the hub's reads.
-    pub api_server: Uri,
     /// Whether the hub may open streams to it; not in mode Pull.
     pub api_server_allowed: bool,
     /// Field managers that count as earlier tools; see [`ApplierOptions`].
@@ -110,10 +107,10 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         hub_keys: options.hub_keys,
         key: options.key,
         streams: Streams {
-            api_server: options.api_server,
             api_server_allowed: options.api_server_allowed,
             client: options.client.clone(),
             looking: Arc::new(Semaphore::new(1)),
+            asking: Arc::new(Semaphore::new(GATE_REQUESTS_MAX)),
             holdings: Arc::clone(&holdings),
         },
         holdings: Arc::clone(&holdings),

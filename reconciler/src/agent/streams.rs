@@ -2,25 +2,27 @@
 
 use std::sync::Arc;
 
-use http::Uri;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
-use tunnel::{IncomingOpen, OpenCode, TargetClass};
+use tunnel::{IncomingOpen, OpenCode, Responder, TargetClass};
 
 use super::deliver::{self, Holdings};
+use super::gate::{self, Entry};
 use super::look;
-use super::target;
+use crate::fault;
 
 /// What the hub's streams go to.
 pub(super) struct Streams {
-    pub(super) api_server: Uri,
+    /// Whether the hub may ask the API server.
     pub(super) api_server_allowed: bool,
-    /// For questions about what goes with an object.
+    /// Of the cluster's API server, with the agent's own credential.
     pub(super) client: kube::Client,
     /// One question at a time: the applier needs the API server more.
     pub(super) looking: Arc<Semaphore>,
+    /// So many requests at a time.
+    pub(super) asking: Arc<Semaphore>,
     pub(super) holdings: Arc<Holdings>,
 }
 
@@ -45,21 +47,7 @@ impl Streams {
                 };
                 spawn(tasks, ended, serve, "deliver");
             }
-            TargetClass::ApiServer => {
-                let (server, allowed) = (self.api_server.clone(), self.api_server_allowed);
-                let limit = open.deadline();
-                let serve = async move {
-                    match target::dial_api_server(&server, allowed, limit).await {
-                        Ok(socket) => {
-                            if let Ok(stream) = responder.accept() {
-                                target::splice(stream, socket).await;
-                            }
-                        }
-                        Err(denial) => responder.refuse(denial.code, &denial.text),
-                    }
-                };
-                spawn(tasks, ended, serve, "apiserver");
-            }
+            TargetClass::ApiServer => self.ask(Entry::Read, responder, tasks, ended),
             TargetClass::Look => match Arc::clone(&self.looking).try_acquire_owned() {
                 Err(_) => responder.refuse(OpenCode::Limit, "another question is being answered"),
                 Ok(permit) => {
@@ -84,6 +72,30 @@ impl Streams {
                 );
             }
         }
+    }
+
+    /// Lets the hub ask the API server once.
+    fn ask(&self, entry: Entry, responder: Responder, tasks: &TaskTracker, ended: &CancellationToken) {
+        if !self.api_server_allowed {
+            let text = "this cluster is in sync mode Pull: the hub opens no stream to its API server";
+            return responder.refuse(OpenCode::NotAllowed, text);
+        }
+        let Ok(permit) = Arc::clone(&self.asking).try_acquire_owned() else {
+            return responder.refuse(OpenCode::Limit, "this agent has as many requests as it takes");
+        };
+        let Ok(mut stream) = responder.accept() else { return };
+        let client = self.client.clone();
+        let serve = async move {
+            let _permit = permit;
+            match gate::identity(&mut stream).await {
+                Ok(identity) => gate::serve(&client, entry, Some(&identity), stream).await,
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "Refused a caller.");
+                    stream.reset(OpenCode::NotAllowed, &fault::line(&error));
+                }
+            }
+        };
+        spawn(tasks, ended, serve, "apiserver");
     }
 }
 

@@ -183,7 +183,6 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         age_key_file: arguments.age_key_file,
         helm: arguments.helm,
         client: api_server.client,
-        api_server: api_server.address,
         api_server_allowed: arguments.sync_mode == AgentMode::Dual,
         earlier_managers: arguments.earlier_managers,
         cluster,

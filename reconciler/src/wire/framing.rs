@@ -10,10 +10,12 @@ use crate::limits::MESSAGE_BYTES_MAX;
 #[derive(Debug, thiserror::Error)]
 pub enum FramingError {
     /// The length is above the limit.
-    #[error("a message of {bytes} bytes is above the limit of {MESSAGE_BYTES_MAX}")]
+    #[error("a message of {bytes} bytes is above the limit of {bytes_max}")]
     TooLarge {
         /// Its length.
         bytes: usize,
+        /// The limit.
+        bytes_max: usize,
     },
     /// The stream failed or ended inside a message.
     #[error("the stream failed")]
@@ -36,7 +38,10 @@ where
     let length = u32::try_from(body.len())
         .ok()
         .filter(|_| body.len() <= MESSAGE_BYTES_MAX);
-    let length = length.ok_or(FramingError::TooLarge { bytes: body.len() })?;
+    let length = length.ok_or(FramingError::TooLarge {
+        bytes: body.len(),
+        bytes_max: MESSAGE_BYTES_MAX,
+    })?;
     writer
         .write_all(&length.to_be_bytes())
         .await
@@ -52,6 +57,15 @@ where
     R: AsyncRead + Unpin,
     M: DeserializeOwned,
 {
+    read_message_within(reader, MESSAGE_BYTES_MAX).await
+}
+
+/// Like [`read_message`], for a message that is never as long as others may be.
+pub async fn read_message_within<R, M>(reader: &mut R, bytes_max: usize) -> Result<Option<M>, FramingError>
+where
+    R: AsyncRead + Unpin,
+    M: DeserializeOwned,
+{
     let mut length = [0; 4];
     match reader.read(&mut length).await.map_err(FramingError::Stream)? {
         0 => return Ok(None),
@@ -61,8 +75,8 @@ where
             .map_err(FramingError::Stream)?,
     };
     let bytes = u32::from_be_bytes(length) as usize;
-    if bytes > MESSAGE_BYTES_MAX {
-        return Err(FramingError::TooLarge { bytes });
+    if bytes > bytes_max {
+        return Err(FramingError::TooLarge { bytes, bytes_max });
     }
     // Grows with what arrives, so that a stated length alone takes no memory.
     let mut body = Vec::with_capacity(bytes.min(1 << 16));

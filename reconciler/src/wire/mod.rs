@@ -5,6 +5,7 @@
 //! tunnel's.
 
 mod accept;
+mod caller;
 mod dependants;
 mod envelope;
 mod framing;
@@ -12,9 +13,10 @@ mod intake;
 mod report;
 
 pub use accept::{Accepted, Refusal, accept};
+pub use caller::{Caller, IMPERSONATION_PREFIX};
 pub use dependants::{ClaimVolume, Counted, Dependants, DependantsQuestion, ObjectDependants};
 pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};
-pub use framing::{FramingError, read_message, write_message};
+pub use framing::{FramingError, read_message, read_message_within, write_message};
 pub use intake::Intake;
 pub use report::{
     Corrections, Counts, FieldDrift, Health, ObjectDrift, ObjectResult, ObjectState, Report, UnitReport, UnitState,

@@ -83,7 +83,6 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) ->
         // A simulated cluster serves no releases: a HelmChart says that there is no program.
         helm: "helm".into(),
         client: cluster.client(),
-        api_server: cluster.address(),
         earlier_managers: Vec::new(),
         api_server_allowed: true,
         age_key_file: None,

@@ -1,0 +1,176 @@
+//! Carries one stream's HTTP to the API server and back, as it comes: what is not taken at one end waits at the other.
+
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::time::timeout;
+
+use super::caller::Identity;
+use super::headers;
+use super::judge::{Entry, Refused, judge, takes_body};
+use crate::fault;
+use crate::limits::{GATE_ANSWER_TIMEOUT, GATE_BODY_BYTES_MAX, GATE_HEAD_BYTES_MAX, GATE_HEAD_TIMEOUT};
+
+/// Serves a stream to its end. When it ends, so does what it asked for; `identity` is whom to impersonate, and nobody in
+/// mode Push.
+pub(in crate::agent) async fn serve<S>(client: &Client, entry: Entry, identity: Option<&Identity>, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let upgraded = Mutex::new(None);
+    let answer = service_fn(|request| async {
+        let gate = Gate {
+            client,
+            entry,
+            identity,
+        };
+        let response = gate.answer(request, &upgraded).await;
+        Ok::<_, Infallible>(response.unwrap_or_else(refusal))
+    });
+    let connection = http1::Builder::new()
+        // A person's request has its stream for itself; the hub's applier has many after one another.
+        .keep_alive(entry == Entry::Push)
+        .timer(TokioTimer::new())
+        .header_read_timeout((entry != Entry::Push).then_some(GATE_HEAD_TIMEOUT))
+        .max_buf_size(GATE_HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), answer)
+        .with_upgrades();
+    if let Err(error) = connection.await {
+        tracing::debug!(error = &error as &dyn std::error::Error, "Lost stream.");
+    }
+    let ends = upgraded.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(ends) = ends
+        && let Err(error) = join(ends).await
+    {
+        tracing::debug!(%error, "Lost upgraded stream.");
+    }
+}
+
+/// Both ends of a request that changed its protocol.
+struct Ends {
+    hub: OnUpgrade,
+    server: OnUpgrade,
+}
+
+/// Carries bytes both ways until either end ends.
+async fn join(ends: Ends) -> std::io::Result<()> {
+    let (hub, server) = tokio::try_join!(ends.hub, ends.server).map_err(std::io::Error::other)?;
+    copy_bidirectional(&mut TokioIo::new(hub), &mut TokioIo::new(server)).await?;
+    Ok(())
+}
+
+struct Gate<'a> {
+    client: &'a Client,
+    entry: Entry,
+    identity: Option<&'a Identity>,
+}
+
+impl Gate<'_> {
+    async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        upgraded: &Mutex<Option<Ends>>,
+    ) -> Result<Response<Body>, Refused> {
+        let hub = hyper::upgrade::on(&mut request);
+        let (parts, body) = request.into_parts();
+        judge(self.entry, &parts)?;
+        let mut forwarded = Request::new(body_of(&parts, body).await?);
+        *forwarded.method_mut() = parts.method;
+        // Without whatever host the caller named: the client knows its own.
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        *forwarded.uri_mut() = path.parse().map_err(|_| unreadable("its path"))?;
+        *forwarded.headers_mut() = headers::asked(&parts.headers, self.entry == Entry::Interactive);
+        if let Some(identity) = self.identity {
+            forwarded.headers_mut().extend(identity.headers.clone());
+        }
+        let answer = timeout(GATE_ANSWER_TIMEOUT, self.client.send(forwarded)).await;
+        let mut answer = answer
+            .map_err(|_| late())?
+            .map_err(|error| Refused::new(StatusCode::BAD_GATEWAY, "ServiceUnavailable", not_reached(&error)))?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            // Not the caller's credential: that one stayed with the hub.
+            let message = "the API server does not take the agent's own credential";
+            return Err(Refused::new(StatusCode::BAD_GATEWAY, "ServiceUnavailable", message));
+        }
+        let switches = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+        headers::answered(answer.headers_mut(), switches);
+        if switches {
+            let server = hyper::upgrade::on(&mut answer);
+            *upgraded.lock().unwrap_or_else(PoisonError::into_inner) = Some(Ends { hub, server });
+        }
+        Ok(answer)
+    }
+}
+
+/// A request's body, all of it: an API server reads it whole before it does anything.
+async fn body_of(parts: &http::request::Parts, body: Incoming) -> Result<Body, Refused> {
+    if body.is_end_stream() {
+        return Ok(Body::empty());
+    }
+    if !takes_body(&parts.method) {
+        return Err(unreadable("it is to be read by, and has a body"));
+    }
+    let whole = timeout(GATE_ANSWER_TIMEOUT, Limited::new(body, GATE_BODY_BYTES_MAX).collect()).await;
+    match whole.map_err(|_| late())? {
+        Ok(whole) => Ok(Body::from(whole.to_bytes())),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Refused::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("a request has at most {} MiB", GATE_BODY_BYTES_MAX >> 20),
+        )),
+        Err(_) => Err(unreadable("its body")),
+    }
+}
+
+fn unreadable(what: &str) -> Refused {
+    Refused::new(
+        StatusCode::BAD_REQUEST,
+        "BadRequest",
+        format!("the request could not be read: {what}"),
+    )
+}
+
+fn late() -> Refused {
+    let message = format!(
+        "the API server did not answer within {} s",
+        GATE_ANSWER_TIMEOUT.as_secs()
+    );
+    Refused::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+}
+
+fn not_reached(error: &kube::Error) -> String {
+    format!("the agent did not reach its API server: {}", fault::line(error))
+}
+
+/// A refusal as an API server would say it.
+fn refusal(refused: Refused) -> Response<Body> {
+    let status = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": refused.message,
+        "reason": refused.reason,
+        "code": refused.code.as_u16(),
+    });
+    let mut response = Response::new(Body::from(status.to_string().into_bytes()));
+    *response.status_mut() = refused.code;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+#[cfg(test)]
+mod tests;

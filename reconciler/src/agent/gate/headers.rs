@@ -1,0 +1,198 @@
+//! Which headers go on. A list of those that do, since one of those that do not is never complete: credentials,
+//! impersonation, other methods than the request line's, and whatever a server learns to believe next.
+
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, PROXY_AUTHENTICATE, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE, USER_AGENT, WWW_AUTHENTICATE,
+};
+
+/// What any request may say.
+const ASKED: [HeaderName; 8] = [
+    ACCEPT,
+    ACCEPT_ENCODING,
+    CONTENT_ENCODING,
+    CONTENT_TYPE,
+    IF_MATCH,
+    IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+    USER_AGENT,
+];
+
+/// What a request beside these may say that asks for another protocol.
+const UPGRADING: [HeaderName; 6] = [
+    UPGRADE,
+    SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION,
+    SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_EXTENSIONS,
+    HeaderName::from_static("x-stream-protocol-version"),
+];
+
+/// What of an answer concerns the two at the ends of one connection, or the agent's own credential.
+const ANSWERED_HERE: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    PROXY_AUTHENTICATE,
+    SET_COOKIE,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    WWW_AUTHENTICATE,
+];
+
+/// A token in a WebSocket's list of protocols, which an API server takes for a credential.
+const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// Whether a request asks to be somebody: what no hub passes on.
+pub(super) fn impersonates(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| {
+        let name = name.as_str();
+        name.starts_with("impersonate-") || name.starts_with("x-remote-")
+    })
+}
+
+/// Whether a request asks for another protocol than HTTP.
+pub(super) fn upgrades(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE)
+}
+
+/// The headers of a request that go on; `upgrading` if it may ask for another protocol.
+pub(super) fn asked(headers: &HeaderMap, upgrading: bool) -> HeaderMap {
+    let mut passed = HeaderMap::with_capacity(headers.len());
+    let copy = |passed: &mut HeaderMap, name: &HeaderName| {
+        for value in headers.get_all(name) {
+            passed.append(name.clone(), value.clone());
+        }
+    };
+    for name in &ASKED {
+        copy(&mut passed, name);
+    }
+    if upgrading && upgrades(headers) {
+        for name in &UPGRADING {
+            copy(&mut passed, name);
+        }
+        passed.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        without_tokens(&mut passed);
+    }
+    passed
+}
+
+/// Takes credentials out of the list of protocols.
+fn without_tokens(headers: &mut HeaderMap) {
+    let lists: Vec<String> = headers
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(|list| list.to_str().ok())
+        .map(str::to_owned)
+        .collect();
+    let protocols: Vec<&str> = lists
+        .iter()
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .filter(|protocol| !protocol.is_empty() && !protocol.to_ascii_lowercase().starts_with(TOKEN_PROTOCOL))
+        .collect();
+    headers.remove(SEC_WEBSOCKET_PROTOCOL);
+    if let Ok(list) = HeaderValue::from_str(&protocols.join(", "))
+        && !list.is_empty()
+    {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, list);
+    }
+}
+
+/// Takes out of an answer what is not for the asker. One that changes the protocol keeps what says so.
+pub(super) fn answered(headers: &mut HeaderMap, upgraded: bool) {
+    for name in &ANSWERED_HERE {
+        if !(upgraded && (name == CONNECTION || name == UPGRADE)) {
+            headers.remove(name);
+        }
+    }
+    if !upgraded {
+        headers.remove(SEC_WEBSOCKET_ACCEPT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    #[test]
+    fn only_what_is_listed_goes_on() {
+        let all = headers(&[
+            ("accept", "application/json"),
+            ("user-agent", "kubectl"),
+            ("authorization", "Bearer hub"),
+            ("cookie", "a=b"),
+            ("host", "hub.example"),
+            ("impersonate-user", "admin"),
+            ("x-remote-group", "system:masters"),
+            ("x-http-method-override", "DELETE"),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("connection", "accept, x-evil"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "websocket"),
+            (
+                "sec-websocket-protocol",
+                "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0",
+            ),
+        ]);
+        let plain = asked(&all, false);
+        let names: Vec<&str> = plain.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["accept", "user-agent"]);
+        let upgrading = asked(&all, true);
+        assert_eq!(
+            upgrading[SEC_WEBSOCKET_PROTOCOL], "v5.channel.k8s.io",
+            "without the token"
+        );
+        assert_eq!(upgrading[CONNECTION], "Upgrade");
+        assert!(!upgrading.contains_key("authorization") && !upgrading.contains_key("x-http-method-override"));
+    }
+
+    #[test]
+    fn whoever_asks_to_be_somebody_is_seen() {
+        for name in [
+            "impersonate-user",
+            "impersonate-uid",
+            "impersonate-extra-scopes",
+            "x-remote-user",
+            "x-remote-extra-a",
+        ] {
+            assert!(impersonates(&headers(&[(name, "a")])), "{name}");
+        }
+        assert!(!impersonates(&headers(&[
+            ("accept", "a"),
+            ("user-agent", "impersonate")
+        ])));
+    }
+
+    #[test]
+    fn an_answer_keeps_what_is_for_the_asker() {
+        let mut answer = headers(&[
+            ("content-type", "application/json"),
+            ("content-length", "2"),
+            ("warning", "299 - old"),
+            ("retry-after", "1"),
+            ("audit-id", "a"),
+            ("connection", "close"),
+            ("transfer-encoding", "chunked"),
+            ("www-authenticate", "Bearer"),
+            ("set-cookie", "a=b"),
+        ]);
+        answered(&mut answer, false);
+        let mut names: Vec<&str> = answer.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            ["audit-id", "content-length", "content-type", "retry-after", "warning"]
+        );
+    }
+}
