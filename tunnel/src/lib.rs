@@ -34,7 +34,7 @@ mod tls;
 
 pub use endpoint::accept::{AcceptError, AcceptOptions, KeyLookup, accept};
 pub use endpoint::connect::{ConnectError, ConnectOptions, connect};
-pub use endpoint::{Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};
+pub use endpoint::{Grant, Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};
 pub use frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass};
 pub use handshake::HandshakeError;
 pub use identity::{KeyError, PublicKey, SecretKey};

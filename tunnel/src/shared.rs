@@ -184,8 +184,13 @@ impl Shared {
             state.mux.release(id);
             state.wakers.remove(&id)
         };
-        // Outside of the lock, because a waker may be the last to hold a task.
-        drop(forgotten);
+        // Outside of the lock, because a waker may be the last to hold a task. Whoever still waits for the peer's answer
+        // hears that the stream is gone.
+        forgotten
+            .into_iter()
+            .flat_map(|wakers| wakers.0)
+            .flatten()
+            .for_each(Waker::wake);
         self.act(|_| ());
     }
 

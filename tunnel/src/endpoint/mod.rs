@@ -42,7 +42,7 @@ mod session;
 mod tests;
 
 pub use incoming::{Incoming, IncomingOpen, Responder};
-pub use opener::{OpenError, Opener};
+pub use opener::{Grant, OpenError, Opener};
 pub use session::Session;
 
 use std::sync::Arc;

@@ -55,22 +55,10 @@ impl Opener {
     /// Like [`Opener::open`], with a request id that shows in the logs of both sides.
     pub async fn request(&self, open: Open) -> Result<TunnelStream, OpenError> {
         let deadline = open.deadline().min(OPEN_DEADLINE_MAX);
-        let id = self.shared.act(|mux| mux.open(&open))?;
-        // From here on the stream's drop gives the id back, also when this future is dropped.
-        let stream = TunnelStream::new(Arc::clone(&self.shared), id);
-        let granted = std::future::poll_fn(|cx| {
-            let opened = self
-                .shared
-                .act_or_wait(id, Waiting::Opening, cx, |mux| match mux.is_opened(id) {
-                    Ok(false) => None,
-                    Ok(true) => Some(Ok(())),
-                    Err(reset) => Some(Err(reset)),
-                });
-            opened.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-        });
-        match timeout(deadline, granted).await {
+        let (stream, grant) = self.begin(&open)?;
+        match timeout(deadline, grant.wait()).await {
             Ok(Ok(())) => Ok(stream),
-            Ok(Err(reset)) => Err(reset.into()),
+            Ok(Err(error)) => Err(error),
             Err(_) => {
                 stream.reset(OpenCode::Cancelled, "not answered in time");
                 Err(OpenError {
@@ -79,5 +67,41 @@ impl Opener {
                 })
             }
         }
+    }
+
+    /// Opens a stream without waiting for the peer's answer: bytes may be written at once, within the stream's credit, which
+    /// saves a round trip. A refusal ends reads and writes; [`Grant::wait`] tells it apart from what comes later.
+    pub fn begin(&self, open: &Open) -> Result<(TunnelStream, Grant), OpenError> {
+        let id = self.shared.act(|mux| mux.open(open))?;
+        // From here on the stream's drop gives the id back.
+        let stream = TunnelStream::new(Arc::clone(&self.shared), id);
+        let grant = Grant {
+            shared: Arc::clone(&self.shared),
+            id,
+        };
+        Ok((stream, grant))
+    }
+}
+
+/// The peer's answer to a stream that was begun.
+pub struct Grant {
+    shared: Arc<Shared>,
+    id: u32,
+}
+
+impl Grant {
+    /// Waits for the answer. A stream that was dropped meanwhile is `Gone`.
+    pub async fn wait(&self) -> Result<(), OpenError> {
+        let granted = std::future::poll_fn(|cx| {
+            let opened = self
+                .shared
+                .act_or_wait(self.id, Waiting::Opening, cx, |mux| match mux.is_opened(self.id) {
+                    Ok(false) => None,
+                    Ok(true) => Some(Ok(())),
+                    Err(reset) => Some(Err(reset)),
+                });
+            opened.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+        });
+        granted.await.map_err(OpenError::from)
     }
 }

@@ -10,9 +10,9 @@ use tokio::time::timeout;
 
 use super::accept::{AcceptError, AcceptOptions, accept};
 use super::connect::{ConnectError, ConnectOptions, connect};
-use super::{Incoming, OpenError, Tunnel};
+use super::{Incoming, IncomingOpen, OpenError, Tunnel};
 use crate::backoff::Outcome;
-use crate::frame::{GoAway, GoAwayReason, OpenCode, TargetClass};
+use crate::frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass};
 use crate::handshake::HandshakeError;
 use crate::identity::SecretKey;
 use crate::shared::CloseReason;
@@ -267,6 +267,35 @@ async fn a_refused_open_leaves_other_streams_alone() {
     let mut read = [0; 5];
     right.read_exact(&mut read).await.expect("the tunnel lives");
     assert_eq!(&read, b"alive");
+}
+
+#[tokio::test]
+async fn a_stream_that_was_begun_carries_bytes_before_it_is_answered() {
+    let (hub, mut agent) = Pair::tunnels().await;
+    let open = Open::new(TargetClass::Look, "", SOON);
+    let (mut stream, grant) = hub.opener.begin(&open).expect("it is begun");
+    stream.write_all(b"early").await.expect("there is credit");
+    stream.shutdown().await.expect("its end is sent");
+    let IncomingOpen { responder, .. } = agent.incoming.next().await.expect("it arrives");
+    let mut taken = responder.accept().expect("it is there");
+    let mut text = String::new();
+    taken.read_to_string(&mut text).await.expect("it is whole");
+    assert_eq!(text, "early");
+    assert_eq!(timeout(SOON, grant.wait()).await, Ok(Ok(())));
+
+    let (_stream, grant) = hub.opener.begin(&open).expect("it is begun");
+    let IncomingOpen { responder, .. } = agent.incoming.next().await.expect("it arrives");
+    responder.refuse(OpenCode::NotAllowed, "no");
+    let refused = timeout(SOON, grant.wait()).await.expect("it is answered");
+    assert_eq!(refused.map_err(|error| error.code), Err(OpenCode::NotAllowed));
+
+    let (stream, grant) = hub.opener.begin(&open).expect("it is begun");
+    let (waited, ()) = tokio::join!(grant.wait(), async { drop(stream) });
+    assert_eq!(
+        waited.map_err(|error| error.code),
+        Err(OpenCode::Gone),
+        "it hears of the drop"
+    );
 }
 
 #[tokio::test]
