@@ -360,6 +360,91 @@ pub const API_CONNECTION_MAX: Duration = API_WATCH_MAX.saturating_add(Duration::
 /// How long callers have to read their last answers when the hub ends.
 pub const API_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Callers at the hub's door for people at once: 200 people with a kubectl that follows five things each.
+pub const DOOR_CONNECTIONS_MAX: usize = 1_024;
+
+/// Of these, from one address (of IPv6: one /64): an office behind one, and a quarter of all for whoever sends nothing.
+pub const DOOR_CONNECTIONS_OF_PLACE_MAX: usize = 256;
+
+/// How long the TLS handshake of a person's connection may take.
+pub const DOOR_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// TLS handshakes at the door at once: each costs about half a millisecond of a core, and memory for the messages.
+pub const DOOR_HANDSHAKES_MAX: usize = 256;
+
+/// How long a person's connection may rest without a request. kubectl opens another one by itself.
+pub const DOOR_IDLE_MAX: Duration = Duration::from_secs(120);
+
+/// Requests on one HTTP/2 connection at once: `kubectl get` of many kinds asks some dozens side by side.
+pub const DOOR_STREAMS_MAX: u32 = 250;
+
+/// Bytes of the body of a request at the door. Only questions about oneself have one, and an object that is refused is
+/// read for its name alone; the API server itself takes 3 MiB.
+pub const DOOR_BODY_BYTES_MAX: usize = 3 << 20;
+
+/// How long the body of a request may take to come.
+pub const DOOR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a cluster may take to begin its answer: as long as an API server gives a request.
+pub const DOOR_HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a request waits for a cluster whose agent dials again.
+pub const DOOR_RECONNECT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// A cluster that was away for so long is not waited for: each of kubectl's requests would wait anew.
+pub const DOOR_RECONNECT_HOPE: Duration = Duration::from_secs(60);
+
+/// Requests to one cluster at once; its tunnel takes 1,000 streams, and the hub's own have to find place.
+pub const DOOR_REQUESTS_OF_CLUSTER_MAX: usize = 800;
+
+/// Requests that wait for a place at one cluster, and how long.
+pub const DOOR_WAITING_OF_CLUSTER_MAX: usize = 200;
+/// See [`DOOR_WAITING_OF_CLUSTER_MAX`].
+pub const DOOR_WAITING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Streams to one cluster that its agent has not answered yet: three quarters of what a tunnel takes.
+pub const DOOR_OPENING_OF_CLUSTER_MAX: usize = 75;
+
+/// Bytes of a file that the door reads: certificates, and static tokens, of which there are not many.
+pub const DOOR_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// How often the door's files are looked at. They are small, and a revoked token has to be gone soon.
+pub const DOOR_FILES_LOOK: Duration = Duration::from_secs(2);
+
+/// Failed logins that a place has at once, each of which is forgiven after [`LOGIN_FAILURE_FORGIVEN`]. Ten a minute find no
+/// token, and who mistypes a kubeconfig is not shut out for long.
+pub const LOGIN_FAILURES_AT_ONCE: u32 = 10;
+/// See [`LOGIN_FAILURES_AT_ONCE`].
+pub const LOGIN_FAILURE_FORGIVEN: Duration = Duration::from_secs(6);
+
+/// Places whose failed logins are remembered, at 50 bytes each.
+pub const LOGIN_FAILURE_PLACES_MAX: usize = 4_096;
+
+/// Bytes of what an OIDC provider says of itself, and of its keys.
+pub const OIDC_ANSWER_BYTES_MAX: usize = 256 << 10;
+
+/// How long an OIDC provider may take for one answer.
+pub const OIDC_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How old a provider's keys may be before they are fetched again.
+pub const OIDC_KEYS_REST: Duration = Duration::from_secs(300);
+
+/// A token of a key that is not known may have keys fetched at once, no more often than this.
+pub const OIDC_KEYS_REST_MIN: Duration = Duration::from_secs(10);
+
+/// Audit lines that wait to be written, at some 500 bytes each. More are counted and lost, which the log says.
+pub const AUDIT_LINES_MAX: usize = 10_000;
+
+/// How often it is asked again whether a caller may have the answer that is on its way: a watch or a log may last for days.
+pub const DOOR_JUDGED_AGAIN: Duration = Duration::from_secs(5);
+
+/// Watches of one person, cluster and resource within this time are one audit line: a client that lists and watches anew
+/// again and again would write nothing else.
+pub const AUDIT_WATCH_REST: Duration = Duration::from_secs(60);
+
+/// Kinds of watches whose last audit line is remembered.
+pub const AUDIT_WATCHES_MAX: usize = 4_096;
+
 /// Removed objects that are remembered, so that a watch that was cut hears of them. An older watch lists
 /// again.
 pub const GONE_OBJECTS_MAX: usize = 1_024;

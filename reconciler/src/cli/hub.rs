@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+use super::door::DoorFlags;
 use super::remote::{RemoteFlags, Sources, sources};
 use super::{exit, keys, output};
 use crate::hub::publish::StateRefs;
@@ -55,6 +56,8 @@ pub(super) struct Hub {
     /// Where the read-only API answers: a loopback address, or unix:PATH.
     #[arg(long, env = "FLOTILLA_API", default_value = "127.0.0.1:7070")]
     api: Listen,
+    #[command(flatten)]
+    door: DoorFlags,
     /// The kubeconfig with the contexts that clusters name in spec.kubeconfigContext.
     #[arg(long, env = "FLOTILLA_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
@@ -107,7 +110,8 @@ enum HubCommand {
     },
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+/// An address of this machine.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let wrong = "it is no ADDRESS:PORT such as 0.0.0.0:7443; names of hosts are not looked up";
     text.parse().map_err(|_| wrong.to_owned())
 }
@@ -137,6 +141,13 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
             return Ok(exit::usage());
         }
     }
+    let door = match arguments.door.options(&arguments.key) {
+        Ok(door) => door,
+        Err(why) => {
+            output::tell(&format!("error: {why}\n"));
+            return Ok(exit::usage());
+        }
+    };
     let options = HubOptions {
         source,
         remote,
@@ -158,6 +169,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         helm: arguments.helm,
         earlier_managers: arguments.earlier_managers,
         objects,
+        door,
     };
     Box::pin(hub::run(options, shutdown)).await?;
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,6 @@
-//! `flotilla kubeconfig`: how kubectl finds the hub's read-only API.
+//! `flotilla kubeconfig`: how kubectl finds the hub, and every cluster through it.
+
+mod people;
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -7,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use self::people::{PeopleFlags, Unusable};
 use super::client::{Server, ServerOptions};
-use super::{exit, output};
+use super::{exit, output, wait_for};
 
 /// What is written, and where to.
 #[derive(Debug, clap::Args)]
@@ -18,7 +21,7 @@ pub(super) struct KubeconfigOptions {
     /// The file to write, which must not be there yet; without it, stdout.
     #[arg(short, long)]
     output: Option<PathBuf>,
-    /// The name of its context.
+    /// The name of the hub's own context.
     #[arg(long, default_value = "flotilla")]
     name: String,
     /// The namespace that kubectl shows when none is named.
@@ -26,34 +29,99 @@ pub(super) struct KubeconfigOptions {
     namespace: Option<String>,
     #[command(flatten)]
     server: ServerOptions,
+    #[command(flatten)]
+    people: PeopleFlags,
 }
 
-/// Writes a kubeconfig with one context.
+/// One context: its name, and the address behind it.
+struct Entry {
+    name: String,
+    server: String,
+}
+
+/// Writes a kubeconfig with a context for the hub, and where the hub serves people, one for each cluster.
 pub(super) fn run(options: &KubeconfigOptions) -> anyhow::Result<ExitCode> {
-    let Server::Tcp(authority) = options.server.server() else {
-        output::tell(
-            "error: kubectl cannot use a unix socket\nhint: start the hub with --api 127.0.0.1:7070, or look with `flotilla get`, which can\n",
-        );
-        return Ok(exit::usage());
+    let text = match options.people.hub() {
+        None => match options.server.server() {
+            Server::Tcp(authority) => {
+                let own = Entry {
+                    name: options.name.clone(),
+                    server: format!("http://{authority}"),
+                };
+                // The API knows no callers: there is nothing to log in with.
+                document(options, &[own], &json!({}), &json!({}))
+            }
+            Server::Unix(_) => {
+                output::tell(
+                    "error: kubectl cannot use a unix socket\nhint: start the hub with --api 127.0.0.1:7070, or look with `flotilla get`, which can\n",
+                );
+                return Ok(exit::usage());
+            }
+        },
+        Some(hub) => match wait_for(people(options, hub))? {
+            Ok(text) => text,
+            Err(Unusable::Usage(why)) => {
+                output::tell(&format!("error: {why}\n"));
+                return Ok(exit::usage());
+            }
+            Err(Unusable::Hub(why)) => {
+                output::tell(&format!(
+                    "error: the hub does not say which clusters there are: {why}\nhint: name them with --cluster NAME\n"
+                ));
+                return Ok(ExitCode::from(exit::UNAVAILABLE));
+            }
+        },
     };
-    let mut context = json!({ "cluster": options.name, "user": options.name });
-    if let Some(namespace) = &options.namespace {
-        context["namespace"] = json!(namespace);
-    }
-    let text = render::yaml::write(&json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{ "name": options.name, "cluster": { "server": format!("http://{authority}") } }],
-        // The API knows no callers: there is nothing to log in with.
-        "users": [{ "name": options.name, "user": {} }],
-        "contexts": [{ "name": options.name, "context": context }],
-        "current-context": options.name,
-    }));
     match &options.output {
         None => drop(output::print(&text)),
         Some(path) => return write(path, &text),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn people(options: &KubeconfigOptions, hub: &str) -> Result<String, Unusable> {
+    let (trust, login) = (options.people.trust()?, options.people.login()?);
+    let own = Entry {
+        name: options.name.clone(),
+        server: hub.to_owned(),
+    };
+    let alone = document(options, std::slice::from_ref(&own), &trust, &login);
+    let clusters = options.people.clusters(&alone).await?;
+    let entry = |cluster: String| Entry {
+        server: format!("{hub}/clusters/{cluster}"),
+        // Two contexts of one name are one to kubectl.
+        name: match cluster == options.name {
+            true => format!("cluster-{cluster}"),
+            false => cluster,
+        },
+    };
+    let entries: Vec<_> = std::iter::once(own).chain(clusters.into_iter().map(entry)).collect();
+    Ok(document(options, &entries, &trust, &login))
+}
+
+fn document(options: &KubeconfigOptions, entries: &[Entry], trust: &Value, login: &Value) -> String {
+    let cluster = |entry: &Entry| {
+        let mut cluster = json!({ "server": entry.server });
+        for (key, value) in trust.as_object().into_iter().flatten() {
+            cluster[key] = value.clone();
+        }
+        json!({ "name": entry.name, "cluster": cluster })
+    };
+    let context = |entry: &Entry| {
+        let mut context = json!({ "cluster": entry.name, "user": options.name });
+        if let Some(namespace) = &options.namespace {
+            context["namespace"] = json!(namespace);
+        }
+        json!({ "name": entry.name, "context": context })
+    };
+    render::yaml::write(&json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": entries.iter().map(cluster).collect::<Vec<_>>(),
+        "users": [{ "name": options.name, "user": login }],
+        "contexts": entries.iter().map(context).collect::<Vec<_>>(),
+        "current-context": options.name,
+    }))
 }
 
 /// A file that is there may be somebody's only way into their clusters: it is never written over.

@@ -20,6 +20,8 @@ mod consent;
 #[cfg(feature = "hub")]
 mod cordon;
 mod crds;
+#[cfg(feature = "hub")]
+mod door;
 mod drift;
 mod exit;
 mod explain;
@@ -147,8 +149,8 @@ enum Command {
     /// Render again what released says, from its source revisions, and compare every byte.
     #[cfg(feature = "hub")]
     Verify(verify::Verify),
-    /// Write a kubeconfig with which kubectl looks at the hub.
-    Kubeconfig(kubeconfig::KubeconfigOptions),
+    /// Write a kubeconfig with which kubectl looks at the hub, and through it at every cluster.
+    Kubeconfig(Box<kubeconfig::KubeconfigOptions>),
     /// Print the kinds of a fleet repository as CustomResourceDefinitions.
     Crds(crds::CrdsOptions),
     /// Print a script that completes flotilla's words in a shell.

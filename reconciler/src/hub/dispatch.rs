@@ -4,16 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::ClusterName;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::asking::Door;
 use crate::wire::Envelope;
 
 /// Cluster → its newest envelope and its session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Dispatch {
     clusters: Mutex<BTreeMap<ClusterName, Slot>>,
+    /// Somebody came who can be asked.
+    opened: Notify,
+    since: Instant,
+}
+
+impl Default for Dispatch {
+    fn default() -> Self {
+        Self {
+            clusters: Mutex::default(),
+            opened: Notify::new(),
+            since: Instant::now(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -22,6 +36,8 @@ struct Slot {
     session: Option<(u64, CancellationToken)>,
     /// How the session's cluster is asked.
     door: Option<Door>,
+    /// When its last session ended.
+    left: Option<Instant>,
 }
 
 impl Default for Slot {
@@ -30,6 +46,7 @@ impl Default for Slot {
             newest: watch::Sender::new(None),
             session: None,
             door: None,
+            left: None,
         }
     }
 }
@@ -77,6 +94,7 @@ impl Dispatch {
         {
             slot.session = None;
             slot.door = None;
+            slot.left = Some(Instant::now());
         }
     }
 
@@ -86,12 +104,33 @@ impl Dispatch {
             && slot.session.as_ref().is_some_and(|(standing, _)| *standing == epoch)
         {
             slot.door = Some(door);
+            self.opened.notify_waiters();
         }
     }
 
     /// How a cluster is asked; `None` while it is away.
     pub(super) fn door(&self, cluster: &ClusterName) -> Option<Door> {
         self.clusters().get(cluster)?.door.clone()
+    }
+
+    /// As [`Self::door`], waiting at most until `until` for a cluster that was there within `hope`, or may have been before
+    /// this hub began.
+    pub(super) async fn door_soon(&self, cluster: &ClusterName, until: Instant, hope: Duration) -> Option<Door> {
+        loop {
+            let mut opened = std::pin::pin!(self.opened.notified());
+            opened.as_mut().enable();
+            if let Some(door) = self.door(cluster) {
+                return Some(door);
+            }
+            let left = self
+                .clusters()
+                .get(cluster)
+                .and_then(|slot| slot.left)
+                .unwrap_or(self.since);
+            if left.elapsed() >= hope || timeout_at(until, opened).await.is_err() {
+                return None;
+            }
+        }
     }
 
     /// Forgets a cluster that is registered no more, and ends its session.
@@ -124,5 +163,32 @@ mod tests {
         );
         dispatch.forget(&cluster);
         assert!(second.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_was_there_is_waited_for_and_one_that_is_long_gone_is_not() {
+        let dispatch = Dispatch::default();
+        let (cluster, hope) = (
+            ClusterName::parse("a").expect("a valid cluster"),
+            Duration::from_secs(60),
+        );
+        let soon = |seconds| dispatch.door_soon(&cluster, Instant::now() + Duration::from_secs(seconds), hope);
+        let begin = Instant::now();
+        assert!(soon(3).await.is_none());
+        assert_eq!(
+            begin.elapsed(),
+            Duration::from_secs(3),
+            "a hub that just began waits for it"
+        );
+        tokio::time::advance(hope).await;
+        let begin = Instant::now();
+        assert!(soon(3).await.is_none());
+        assert_eq!(begin.elapsed(), Duration::ZERO, "it is long gone");
+        let parent = CancellationToken::new();
+        let (_, _session) = dispatch.begin(&cluster, 1, &parent);
+        dispatch.end(&cluster, 1);
+        let begin = Instant::now();
+        assert!(soon(3).await.is_none());
+        assert_eq!(begin.elapsed(), Duration::from_secs(3), "it left just now");
     }
 }

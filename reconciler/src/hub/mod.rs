@@ -12,6 +12,7 @@ mod clusters;
 mod departing;
 mod direct;
 mod dispatch;
+mod door;
 pub mod engine;
 mod gateway;
 pub mod git;
@@ -38,6 +39,7 @@ mod session;
 pub mod source;
 
 pub use departing::{FORGET_CLUSTER, departed, findings as departed_findings};
+pub use door::{AuditTo, CertificateError, DoorError, DoorOptions, FileError, Identity};
 pub use guarding::Rules;
 pub use leaving::Leaving;
 pub use moves::{Memories, Words};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tunnel::SecretKey;
 
+use super::door::{DoorError, DoorOptions};
 use super::objects::HubCluster;
 use super::publish::{StateError, StateRefs};
 use super::remote::{CopyError, RemoteOptions};
@@ -57,6 +58,8 @@ pub struct HubOptions {
     pub earlier_managers: Vec<String>,
     /// Where the fleet's objects are written, in mode `objects`.
     pub objects: Option<HubCluster>,
+    /// The door for people; without it, nobody but this machine asks.
+    pub door: Option<DoorOptions>,
 }
 
 /// Why a hub could not start, or ended.
@@ -85,6 +88,9 @@ pub enum HubError {
     /// TLS could not be set up from the hub's key.
     #[error("failed to set up TLS")]
     Tls(#[source] tunnel::TlsError),
+    /// The door for people could not be opened.
+    #[error("failed to open the door for people")]
+    Door(#[source] DoorError),
     /// The API could not be served.
     #[error("failed to serve the API")]
     Serve(#[source] ServeError),

@@ -25,9 +25,10 @@ use crate::hub::predictors::Predictors;
 use crate::hub::publish::{Author, StateRepository};
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
+use crate::hub::serve::Routes;
 use crate::hub::session::Sessions;
 use crate::hub::source::{Source, full_branch_name};
-use crate::hub::{gateway, serve};
+use crate::hub::{door, gateway, serve};
 use crate::limits::{EVENTS_MAX, GOODBYE_TIMEOUT, WRITE_RETRY, WRITE_RETRY_MAX};
 
 /// What the hub reads and writes.
@@ -56,6 +57,17 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     };
     let (listener, accept) = listen(&options, &sessions.registry).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
+    let stop = shutdown.child_token();
+    let _stopped_when_dropped = stop.clone().drop_guard();
+    let tally = Arc::default();
+    let door = match &options.door {
+        None => None,
+        Some(door) => Some(
+            door::bind(door, Arc::clone(&tally), &stop)
+                .await
+                .map_err(HubError::Door)?,
+        ),
+    };
     let times = commit_times(Arc::clone(&opened.source), Arc::clone(&sessions.keeper));
     let predictor = Arc::new(Predictor::new(HelmOptions {
         program: options.helm.clone(),
@@ -98,10 +110,21 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         key: Arc::clone(&options.key),
         refusals: Arc::new(Mutex::new(Backoff::new(WRITE_RETRY, WRITE_RETRY_MAX))),
     };
-    let stop = shutdown.child_token();
-    let _stopped_when_dropped = stop.clone().drop_guard();
+    let routes = Routes::new(
+        Arc::clone(&state),
+        times,
+        (Arc::clone(&hub.look_now), asking, tally),
+        stop.clone(),
+    );
+    let dispatch = Arc::clone(&hub.dispatch);
+    let mut people = Box::pin(async {
+        match door {
+            None => stop.cancelled().await,
+            Some(door) => door::run(door, state, dispatch, routes.judged(), stop.clone()).await,
+        }
+    });
     let mut gateway = Box::pin(welcome(listener, accept, sessions, stop.clone()));
-    let api = serve::run(api, state, times, (Arc::clone(&hub.look_now), asking), stop.clone());
+    let api = serve::run(api, &routes, stop.clone());
     let ended = |part| Err(HubError::Ended { part });
     tokio::select! {
         biased;
@@ -116,6 +139,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
             Ok(()) if shutdown.is_cancelled() => Ok(()),
             Ok(()) => ended("the API"),
         },
+        () = &mut people => if shutdown.is_cancelled() { Ok(()) } else { ended("the door for people") },
         () = &mut gateway => if shutdown.is_cancelled() { Ok(()) } else { ended("the listener for agents") },
     }
 }

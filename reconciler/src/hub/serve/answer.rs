@@ -6,17 +6,19 @@ use serde_json::{Value, json};
 
 /// What is not to be had, in Kubernetes' words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(in crate::hub) struct Refused {
     code: StatusCode,
     reason: &'static str,
     message: String,
     /// What it is about; without them kubectl prints its own words instead of the message.
     details: Option<Value>,
+    /// Seconds after which it is worth another try.
+    retry_after: Option<u32>,
 }
 
 impl Refused {
     /// There is no such object, kind or path.
-    pub(super) fn not_found(message: impl Into<String>) -> Self {
+    pub(in crate::hub) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
@@ -32,12 +34,12 @@ impl Refused {
     }
 
     /// The verb would write.
-    pub(super) fn method_not_allowed(message: impl Into<String>) -> Self {
+    pub(in crate::hub) fn method_not_allowed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
     /// A parameter that cannot be read.
-    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+    pub(in crate::hub) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
@@ -48,7 +50,7 @@ impl Refused {
     }
 
     /// A caller that came under another name than this machine's.
-    pub(super) fn forbidden(message: impl Into<String>) -> Self {
+    pub(in crate::hub) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
     }
 
@@ -58,12 +60,12 @@ impl Refused {
     }
 
     /// Too many at once.
-    pub(super) fn too_many(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
+    pub(in crate::hub) fn too_many(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).retry_after(1)
     }
 
     /// A body that is larger than anybody needs.
-    pub(super) fn too_large(message: impl Into<String>) -> Self {
+    pub(in crate::hub) fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
@@ -72,17 +74,31 @@ impl Refused {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
+    /// Anything else.
+    pub(in crate::hub) fn of(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code, reason, message)
+    }
+
+    /// The same, which is worth another try after so many seconds.
+    pub(in crate::hub) fn retry_after(self, seconds: u32) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..self
+        }
+    }
+
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
             reason,
             message: message.into(),
             details: None,
+            retry_after: None,
         }
     }
 
     /// Kubernetes' Status.
-    pub(super) fn status(&self) -> Value {
+    pub(in crate::hub) fn status(&self) -> Value {
         let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",
@@ -94,6 +110,9 @@ impl Refused {
         });
         if let Some(details) = &self.details {
             status["details"] = details.clone();
+        }
+        if let Some(seconds) = self.retry_after {
+            status["details"]["retryAfterSeconds"] = json!(seconds);
         }
         status
     }
@@ -108,10 +127,8 @@ impl From<Refused> for Response<Body> {
                 .headers_mut()
                 .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
-        if refused.code == StatusCode::TOO_MANY_REQUESTS {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = refused.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         response
     }

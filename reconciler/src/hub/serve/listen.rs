@@ -16,15 +16,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::router::{Context, router};
-use super::store::{CommitTimes, Store};
-use crate::hub::SharedState;
-use crate::hub::asking::Asking;
+use super::routes::Routes;
 use crate::limits::{
     API_CONNECTION_MAX, API_CONNECTIONS_MAX, API_DRAIN_TIMEOUT, API_HEADER_BYTES_MAX, API_HEADER_TIMEOUT,
 };
@@ -183,22 +180,8 @@ async fn remove_stale(path: &Path) -> Result<(), ServeError> {
 }
 
 /// Serves until shutdown.
-///
-/// `times` says when a commit was made; `look_now` is told when somebody asks the hub to look at its
-/// repositories, and `asking` asks clusters.
-pub(in crate::hub) async fn run(
-    bound: Bound,
-    state: SharedState,
-    times: CommitTimes,
-    (look_now, asking): (Arc<Notify>, Asking),
-    shutdown: CancellationToken,
-) -> Result<(), ServeError> {
-    let local_names = matches!(bound.0, Listener::Tcp(_));
-    let store = Arc::new(Store::new(state, times));
-    let context = Context::new(store, local_names, shutdown.clone())
-        .looking(look_now)
-        .asking(asking);
-    let router = router(context);
+pub(in crate::hub) async fn run(bound: Bound, routes: &Routes, shutdown: CancellationToken) -> Result<(), ServeError> {
+    let router = routes.unjudged(matches!(bound.0, Listener::Tcp(_)));
     if let Ok(listen) = bound.listen() {
         tracing::info!(address = %listen, "Serving the read-only API.");
     }

@@ -7,6 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::hub::door::Counts;
 use crate::hub::engine::State;
 use crate::hub::observe::Observation;
 use crate::wire::Corrections;
@@ -30,6 +31,17 @@ struct OfCorrection {
     cause: Word,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfAnswer {
+    class: Word,
+    code: Word,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfReason {
+    reason: Word,
+}
+
 /// A word of one of our enums.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Word(&'static str);
@@ -41,7 +53,7 @@ impl EncodeLabelValue for Word {
 }
 
 /// All metrics as text.
-pub(super) fn text(state: &State) -> Result<String, std::fmt::Error> {
+pub(super) fn text(state: &State, door: &Counts) -> Result<String, std::fmt::Error> {
     let observation = Observation::new(state);
     let view = observation.fleet();
     let mut registry = Registry::with_prefix("flotilla");
@@ -116,6 +128,7 @@ pub(super) fn text(state: &State) -> Result<String, std::fmt::Error> {
         recovering,
     );
     corrected(&mut registry, &state.corrections);
+    asked(&mut registry, door);
     let mut out = String::new();
     encode(&mut out, &registry)?;
     Ok(out)
@@ -137,6 +150,32 @@ fn corrected(registry: &mut Registry, corrections: &Corrections) {
         };
         family.get_or_create(&labels).inc_by(count);
     }
+}
+
+fn asked(registry: &mut Registry, door: &Counts) {
+    let answers = Family::<OfAnswer, Counter>::default();
+    let help = "Answers of the door for people, by class of request and of the answer's code";
+    registry.register("door_answers", help, answers.clone());
+    for ((class, code), count) in &door.answers {
+        let labels = OfAnswer {
+            class: Word(class),
+            code: Word(code),
+        };
+        answers.get_or_create(&labels).inc_by(*count);
+    }
+    let logins = Family::<OfReason, Counter>::default();
+    registry.register(
+        "door_failed_logins",
+        "Logins at the door for people that failed",
+        logins.clone(),
+    );
+    for (reason, count) in &door.failed_logins {
+        logins.get_or_create(&OfReason { reason: Word(reason) }).inc_by(*count);
+    }
+    let turned_away: Counter = Counter::default();
+    turned_away.inc_by(door.turned_away);
+    let help = "Connections that found no place at the door for people";
+    registry.register("door_turned_away", help, turned_away);
 }
 
 fn family<Label>(registry: &mut Registry, name: &str, help: &str) -> Family<Label, Gauge>

@@ -6,7 +6,7 @@
 //! object was created when Git says that the commit which placed it was made, and has no creation time where
 //! Git does not say; conditions have no transition time, since the hub stores nothing that it observes.
 //! Callers from outside, their identity and their
-//! rights are deliberately not here; so are other clusters' objects.
+//! rights are deliberately not here but [`super::door`]'s, which asks the same routes; so are other clusters' objects.
 
 mod accept;
 mod answer;
@@ -22,13 +22,16 @@ mod query;
 mod reconcile;
 mod resource;
 mod router;
+mod routes;
 mod shelf;
 mod store;
 mod table;
 mod watch;
 
+pub(super) use answer::Refused;
 pub(super) use listen::run;
 pub use listen::{Bound, Listen, ServeError, bind};
+pub(super) use routes::Routes;
 pub use store::CommitTimes;
 
 #[cfg(test)]

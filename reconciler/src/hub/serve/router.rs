@@ -27,6 +27,7 @@ use super::table::Shape;
 use super::watch::Watch;
 use super::{discovery, metrics, one_cluster, openapi, reconcile};
 use crate::hub::asking::Asking;
+use crate::hub::door::Tally;
 use crate::hub::engine::State as Known;
 use crate::limits::{API_ANSWER_TIMEOUT, API_WATCHES_MAX};
 
@@ -42,6 +43,8 @@ pub(super) struct Context {
     pub(super) look_now: Arc<Notify>,
     /// Asks clusters; without it, none is.
     asking: Option<Asking>,
+    /// What the door for people counts.
+    tally: Arc<Tally>,
 }
 
 impl Context {
@@ -54,7 +57,18 @@ impl Context {
             local_names,
             look_now: Arc::default(),
             asking: None,
+            tally: Arc::default(),
         }
+    }
+
+    /// The same, for callers who must or need not have come under a name of this machine.
+    pub(super) fn local_names(self, local_names: bool) -> Self {
+        Self { local_names, ..self }
+    }
+
+    /// The same, with what the door for people counts.
+    pub(super) fn counting(self, tally: Arc<Tally>) -> Self {
+        Self { tally, ..self }
     }
 
     /// The same, with a hub that looks when it is asked to.
@@ -199,8 +213,8 @@ async fn ready(State(context): State<Context>) -> Response {
 }
 
 async fn scrape(State(context): State<Context>) -> Response {
-    let state = context.store.snapshot();
-    match tokio::task::spawn_blocking(move || metrics::text(&state)).await {
+    let (state, door) = (context.store.snapshot(), context.tally.counts());
+    match tokio::task::spawn_blocking(move || metrics::text(&state, &door)).await {
         Ok(Ok(text)) => typed(metrics::CONTENT_TYPE, text),
         Ok(Err(_)) | Err(_) => Refused::unavailable("the metrics could not be written").into(),
     }

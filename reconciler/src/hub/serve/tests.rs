@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 
 use super::router::{Context, router};
 use super::store::Store;
-use super::{Listen, ServeError, bind, run};
+use super::{Listen, Routes, ServeError, bind, run};
 use crate::apply::HelmOptions;
 use crate::hub::Predictor;
 use crate::hub::asking::Asking;
@@ -567,8 +567,8 @@ async fn a_unix_socket_is_taken_over_from_a_dead_hub_only() {
     );
     let stop = CancellationToken::new();
     let world = Arc::new(RwLock::new(World::new().state));
-    let asking = asking(Predictors::new());
-    let served = tokio::spawn(run(bound, world, times(), (Arc::default(), asking), stop.clone()));
+    let (routes, ending) = (Routes::alone(world, stop.clone()), stop.clone());
+    let served = tokio::spawn(async move { run(bound, &routes, ending).await });
     let stream = tokio::net::UnixStream::connect(&path).await.expect("it answers");
     let (mut sender, connection) = hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream))
         .await

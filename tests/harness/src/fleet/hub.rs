@@ -80,6 +80,7 @@ impl Hub {
             kubeconfig: None,
             helm: "helm".into(),
             objects: None,
+            door: None,
         };
         let state = SharedState::default();
         let run = Box::pin(hub::run_with(options, Arc::clone(&state), shutdown.clone()));

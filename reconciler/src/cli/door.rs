@@ -1,0 +1,91 @@
+//! Flags of the hub's door for people.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::hub::{AuditTo, DoorOptions, Identity};
+
+/// Part of the hub's help in which these stand.
+const HEADING: &str = "People";
+
+/// How people ask the hub and its clusters.
+#[derive(Debug, Args)]
+#[command(next_help_heading = HEADING)]
+pub(super) struct DoorFlags {
+    /// Where people's kubectl asks the hub and every cluster, over HTTPS: ADDRESS:PORT. Without it, nobody is served but
+    /// this machine.
+    #[arg(long, env = "FLOTILLA_SERVE", value_name = "ADDRESS", value_parser = super::hub::address)]
+    serve: Option<SocketAddr>,
+    /// The certificate to show, a PEM file that is read again when it changes. Without it, the hub makes an authority of its
+    /// own, whose certificate is written beside the hub's key.
+    #[arg(long, env = "FLOTILLA_SERVE_CERT", value_name = "FILE", requires_all = ["serve", "serve_key"])]
+    serve_cert: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, env = "FLOTILLA_SERVE_KEY", value_name = "FILE", requires = "serve_cert")]
+    serve_key: Option<PathBuf>,
+    /// A name or address that people use for this hub, for the certificate that the hub makes. May be given more than once;
+    /// localhost and 127.0.0.1 are always there.
+    #[arg(
+        long = "serve-name",
+        env = "FLOTILLA_SERVE_NAMES",
+        value_name = "NAME",
+        value_delimiter = ',',
+        requires = "serve",
+        conflicts_with = "serve_cert"
+    )]
+    serve_names: Vec<String>,
+    /// Authorities whose client certificates log people in: CN is the user, each O a group. A PEM file.
+    #[arg(long, env = "FLOTILLA_CLIENT_CA", value_name = "FILE", requires = "serve")]
+    client_ca: Option<PathBuf>,
+    /// Static tokens that log people in, a line each: token,user,uid,"group1,group2". A token may stand as sha256:HEX.
+    #[arg(long, env = "FLOTILLA_TOKEN_FILE", value_name = "FILE", requires = "serve")]
+    token_file: Option<PathBuf>,
+    /// Carry exec, attach, cp, port-forward and proxy to clusters, where access/ and the cluster's agent allow them.
+    #[arg(long, requires = "serve")]
+    allow_interactive: bool,
+    /// Write one JSON line for each request of people to this file, or to stdout with -.
+    #[arg(long, env = "FLOTILLA_AUDIT_LOG", value_name = "FILE|-", requires = "serve")]
+    audit_log: Option<PathBuf>,
+}
+
+impl DoorFlags {
+    /// The door that the flags describe. `hub_key` is the file beside which the hub keeps its authority.
+    pub(super) fn options(self, hub_key: &Path) -> Result<Option<DoorOptions>, String> {
+        let Some(address) = self.serve else { return Ok(None) };
+        if self.client_ca.is_none() && self.token_file.is_none() {
+            return Err("--serve lets nobody in\nhint: name with --client-ca or --token-file whom it knows".to_owned());
+        }
+        let identity = match (self.serve_cert, self.serve_key) {
+            (Some(certificate), Some(key)) => Identity::Files { certificate, key },
+            _ => {
+                let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+                names.extend(self.serve_names);
+                Identity::Own {
+                    key: beside(hub_key),
+                    names,
+                }
+            }
+        };
+        let audit = match self.audit_log {
+            None => AuditTo::Nowhere,
+            Some(path) if path.as_os_str() == "-" => AuditTo::Stdout,
+            Some(path) => AuditTo::File(path),
+        };
+        Ok(Some(DoorOptions {
+            address,
+            identity,
+            client_authority: self.client_ca,
+            tokens: self.token_file,
+            interactive: self.allow_interactive,
+            audit,
+        }))
+    }
+}
+
+/// `flotilla-hub.key` → `flotilla-hub-ca.key`.
+fn beside(hub_key: &Path) -> PathBuf {
+    let stem = hub_key.file_stem().unwrap_or_default().to_string_lossy();
+    hub_key.with_file_name(format!("{stem}-ca.key"))
+}

@@ -1,0 +1,151 @@
+//! How people reach a hub that serves them: its address, whom to trust, and how they log in. Secrets are pointed at, and never
+//! copied.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Request;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+
+use super::super::client::GROUP;
+use crate::fault::line;
+
+/// Part of the help in which these stand.
+const HEADING: &str = "A hub that serves people";
+
+/// A hub that serves people.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = HEADING)]
+pub(super) struct PeopleFlags {
+    /// Where the hub serves people (`flotilla hub --serve`): https://HOST:PORT. One context more is written for each cluster.
+    #[arg(long, env = "FLOTILLA_HUB_URL", value_name = "URL", value_parser = address)]
+    hub: Option<String>,
+    /// The authority of the hub's certificate, a PEM file such as flotilla-hub-ca.crt; without it, those that this machine
+    /// trusts.
+    #[arg(long, value_name = "FILE", requires = "hub")]
+    ca: Option<PathBuf>,
+    /// Log in with the token in this file, which kubectl reads each time.
+    #[arg(long, value_name = "FILE", requires = "hub")]
+    token_file: Option<PathBuf>,
+    /// Log in with this client certificate.
+    #[arg(long, value_name = "FILE", requires_all = ["hub", "client_key"], conflicts_with = "token_file")]
+    client_certificate: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE", requires = "client_certificate")]
+    client_key: Option<PathBuf>,
+    /// Log in with what this program prints, as client-go's exec plugins do: `kubectl oidc-login get-token …` for OIDC.
+    #[arg(long, value_name = "PROGRAM", requires = "hub", conflicts_with_all = ["token_file", "client_certificate"])]
+    exec: Option<String>,
+    /// An argument of that program. May be given more than once.
+    #[arg(
+        long = "exec-arg",
+        value_name = "ARGUMENT",
+        requires = "exec",
+        allow_hyphen_values = true
+    )]
+    exec_args: Vec<String>,
+    /// A cluster to write a context for. May be given more than once; without it, the hub is asked which there are.
+    #[arg(long = "cluster", value_name = "NAME", requires = "hub")]
+    clusters: Vec<String>,
+}
+
+/// Why nothing is written.
+pub(super) enum Unusable {
+    /// The command line cannot be followed.
+    Usage(String),
+    /// The hub does not say which clusters there are.
+    Hub(String),
+}
+
+fn address(text: &str) -> Result<String, String> {
+    let wrong = "it is no address like https://hub.example.com:6443";
+    let uri: http::Uri = text.parse().map_err(|_| wrong)?;
+    let has_path = !matches!(uri.path(), "" | "/") || uri.query().is_some();
+    match (uri.scheme_str(), uri.authority()) {
+        (Some("https"), Some(authority)) if !has_path && !authority.as_str().contains('@') => {
+            Ok(format!("https://{authority}"))
+        }
+        _ => Err(wrong.to_owned()),
+    }
+}
+
+impl PeopleFlags {
+    /// Where the hub serves people.
+    pub(super) fn hub(&self) -> Option<&str> {
+        self.hub.as_deref()
+    }
+
+    /// Whom to trust, as a kubeconfig has it.
+    pub(super) fn trust(&self) -> Result<Value, Unusable> {
+        let Some(file) = &self.ca else { return Ok(json!({})) };
+        let pem = std::fs::read(file);
+        let pem = pem.map_err(|error| Unusable::Usage(format!("--ca {}: {error}", file.display())))?;
+        Ok(json!({ "certificate-authority-data": STANDARD.encode(pem) }))
+    }
+
+    /// How to log in, as a kubeconfig has it.
+    pub(super) fn login(&self) -> Result<Value, Unusable> {
+        if let Some(file) = &self.token_file {
+            return Ok(json!({ "tokenFile": absolute(file)? }));
+        }
+        if let (Some(certificate), Some(key)) = (&self.client_certificate, &self.client_key) {
+            return Ok(json!({ "client-certificate": absolute(certificate)?, "client-key": absolute(key)? }));
+        }
+        if let Some(program) = &self.exec {
+            return Ok(json!({ "exec": {
+                "apiVersion": "client.authentication.k8s.io/v1",
+                "interactiveMode": "IfAvailable",
+                "command": program,
+                "args": self.exec_args,
+            }}));
+        }
+        let why =
+            "nobody asks without a login\nhint: name --token-file, --client-certificate and --client-key, or --exec";
+        Err(Unusable::Usage(why.to_owned()))
+    }
+
+    /// The clusters, as named or as the hub says. `kubeconfig` is what reaches the hub.
+    pub(super) async fn clusters(&self, kubeconfig: &str) -> Result<Vec<String>, Unusable> {
+        if !self.clusters.is_empty() {
+            return Ok(self.clusters.clone());
+        }
+        let failed = |error: &dyn std::error::Error| Unusable::Hub(line(error));
+        let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|error| failed(&error))?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let client = Client::try_from(config.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
+        let request = Request::get(format!("{GROUP}/managedclusters")).body(Vec::new());
+        let list = client.request::<Value>(request.map_err(|error| failed(&error))?).await;
+        let list = list.map_err(|error| failed(&error))?;
+        let names = list["items"].as_array().into_iter().flatten();
+        let names = names.filter_map(|item| item["metadata"]["name"].as_str());
+        Ok(names.map(str::to_owned).collect())
+    }
+}
+
+/// kubectl reads paths from the kubeconfig's own folder.
+fn absolute(path: &Path) -> Result<PathBuf, Unusable> {
+    let there = path.canonicalize();
+    there.map_err(|error| Unusable::Usage(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_is_named_by_its_https_address_alone() {
+        for (text, expected) in [
+            ("https://hub.example:6443", Some("https://hub.example:6443")),
+            ("https://hub.example/", Some("https://hub.example")),
+            ("http://hub.example:6443", None),
+            ("https://ada:secret@hub.example", None),
+            ("https://hub.example/clusters/a", None),
+            ("hub.example:6443", None),
+        ] {
+            assert_eq!(address(text).ok().as_deref(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! One request through a cluster's tunnel, or to its API server where it has no agent, and its answer as it comes.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::client::conn::http1;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use kube::Client;
+use render::ClusterName;
+use render::access::Person;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Duration, Instant, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
+use tunnel::{Open, OpenCode, OpenError, Opener, StreamError, TargetClass};
+
+use super::answered::Holding;
+use super::screen;
+use crate::fault::line;
+use crate::hub::asking::Door as Way;
+use crate::hub::dispatch::Dispatch;
+use crate::limits::{
+    DOOR_HEAD_TIMEOUT, DOOR_OPENING_OF_CLUSTER_MAX, DOOR_RECONNECT_HOPE, DOOR_RECONNECT_PATIENCE,
+    DOOR_REQUESTS_OF_CLUSTER_MAX, DOOR_WAITING_OF_CLUSTER_MAX, DOOR_WAITING_TIMEOUT,
+};
+use crate::wire::{Caller, IMPERSONATION_PREFIX, write_message};
+
+/// How long a tunnel that broke under a request rests before the next one is looked for.
+const BROKEN_REST: Duration = Duration::from_millis(50);
+
+/// What is to be carried.
+pub(super) struct Errand {
+    pub(super) cluster: ClusterName,
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) path: String,
+    /// What goes on of the caller's headers.
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) person: Arc<Person>,
+    pub(super) request_id: String,
+    pub(super) goal: Goal,
+}
+
+/// What is to be reached there.
+pub(super) enum Goal {
+    /// The API server, to be read.
+    Read,
+    /// The API server, and what it leads into; the caller's side of what the connection becomes.
+    Interactive(OnUpgrade),
+    /// An address that the agent's policy lists: `host:port`, and whether TLS is spoken with it.
+    Dial(super::route::Address),
+}
+
+/// Why nothing was carried.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotCarried {
+    /// Its agent is not connected.
+    Away,
+    /// Too much waits for this cluster already.
+    Busy,
+    /// The agent, or the tunnel, said no.
+    Refused(OpenCode, String),
+    /// It did not answer in time.
+    Late,
+    /// The answer broke before it began.
+    Broken(String),
+    /// A cluster without an agent cannot be reached so.
+    NoAgent,
+}
+
+/// Carries requests, each cluster's apart.
+pub(super) struct Carrier {
+    dispatch: Arc<Dispatch>,
+    lanes: Mutex<BTreeMap<ClusterName, Arc<Lane>>>,
+    dialler: super::dial::Dialler,
+}
+
+/// The places that one cluster has.
+struct Lane {
+    requests: Arc<Semaphore>,
+    waiting: Semaphore,
+    opening: Arc<Semaphore>,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self {
+            requests: Arc::new(Semaphore::new(DOOR_REQUESTS_OF_CLUSTER_MAX)),
+            waiting: Semaphore::new(DOOR_WAITING_OF_CLUSTER_MAX),
+            opening: Arc::new(Semaphore::new(DOOR_OPENING_OF_CLUSTER_MAX)),
+        }
+    }
+}
+
+impl Lane {
+    async fn place(&self, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, NotCarried> {
+        if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+            return Ok(place);
+        }
+        let _waiting = self.waiting.try_acquire().map_err(|_| NotCarried::Busy)?;
+        let place = timeout(DOOR_WAITING_TIMEOUT, Arc::clone(places).acquire_owned()).await;
+        place.ok().and_then(Result::ok).ok_or(NotCarried::Busy)
+    }
+}
+
+impl Carrier {
+    pub(super) fn new(dispatch: Arc<Dispatch>) -> Self {
+        Self {
+            dispatch,
+            lanes: Mutex::default(),
+            dialler: super::dial::Dialler::default(),
+        }
+    }
+
+    fn lane(&self, cluster: &ClusterName) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(lanes.entry(cluster.clone()).or_default())
+    }
+
+    /// Carries a request, and gives its answer once it begins. What has to stay for as long as the answer lasts is told to
+    /// `holding`.
+    pub(super) async fn carry(&self, mut errand: Errand, holding: &mut Holding) -> Result<Response<Body>, NotCarried> {
+        let lane = self.lane(&errand.cluster);
+        let place = lane.place(&lane.requests).await?;
+        let until = Instant::now() + DOOR_RECONNECT_PATIENCE;
+        let answered = loop {
+            let way = self
+                .dispatch
+                .door_soon(&errand.cluster, until, DOOR_RECONNECT_HOPE)
+                .await;
+            let answered = match way.ok_or(NotCarried::Away)? {
+                Way::Agent(opener) => {
+                    let opening = lane.place(&lane.opening).await?;
+                    timeout(DOOR_HEAD_TIMEOUT, self.through(&opener, opening, &mut errand, holding)).await
+                }
+                Way::ApiServer(client) => timeout(DOOR_HEAD_TIMEOUT, ask(client, &errand)).await,
+            };
+            // Nothing was done yet, and a read may be done twice.
+            if let Ok(Err(NotCarried::Refused(OpenCode::Gone, _))) = &answered
+                && matches!(errand.goal, Goal::Read)
+                && Instant::now() < until
+            {
+                sleep(BROKEN_REST).await;
+                continue;
+            }
+            break answered.unwrap_or(Err(NotCarried::Late));
+        };
+        holding.keep(place);
+        answered
+    }
+
+    async fn through(
+        &self,
+        opener: &Opener,
+        opening: OwnedSemaphorePermit,
+        errand: &mut Errand,
+        holding: &mut Holding,
+    ) -> Result<Response<Body>, NotCarried> {
+        let (class, target) = match &errand.goal {
+            Goal::Read => (TargetClass::ApiServer, String::new()),
+            Goal::Interactive(_) => (TargetClass::Interactive, String::new()),
+            Goal::Dial(address) => (TargetClass::Dial, address.target()),
+        };
+        let open = Open {
+            request_id: errand.request_id.clone(),
+            ..Open::new(class, target, DOOR_HEAD_TIMEOUT)
+        };
+        let (mut stream, grant) = opener.begin(&open).map_err(refused)?;
+        if let Goal::Dial(address) = &errand.goal {
+            grant.wait().await.map_err(refused)?;
+            drop(opening);
+            let address = address.clone();
+            let request = request_to(errand, &address.target())?;
+            return match address.tls {
+                true => {
+                    let stream = self.dialler.trust(stream, &address).await?;
+                    converse(stream, request, None, holding).await
+                }
+                false => converse(stream, request, None, holding).await,
+            };
+        }
+        let caller = Caller {
+            user: errand.person.user.clone(),
+            groups: errand.person.groups.clone(),
+            request_id: errand.request_id.clone(),
+        };
+        let request = request_to(errand, errand.cluster.as_str())?;
+        let upgrade = match std::mem::replace(&mut errand.goal, Goal::Read) {
+            Goal::Interactive(upgrade) => Some(upgrade),
+            Goal::Read | Goal::Dial(_) => None,
+        };
+        // The request is on its way before the agent has answered: a round trip less.
+        let conversation = async {
+            if let Err(error) = write_message(&mut stream, &caller).await {
+                return Err(broken(&error));
+            }
+            converse(stream, request, upgrade, holding).await
+        };
+        let mut conversation = std::pin::pin!(conversation);
+        tokio::select! {
+            biased;
+            granted = grant.wait() => granted.map_err(refused)?,
+            answered = &mut conversation => return answered,
+        }
+        drop(opening);
+        conversation.await
+    }
+}
+
+fn request_to(errand: &Errand, host: &str) -> Result<Request<Full<Bytes>>, NotCarried> {
+    let mut request = Request::builder()
+        .method(errand.method.clone())
+        .uri(&errand.path)
+        .body(Full::new(errand.body.clone()))
+        .map_err(|error| NotCarried::Broken(error.to_string()))?;
+    *request.headers_mut() = errand.headers.clone();
+    let host = HeaderValue::from_str(host).map_err(|error| NotCarried::Broken(error.to_string()))?;
+    request.headers_mut().insert(header::HOST, host);
+    Ok(request)
+}
+
+/// One request and its answer over a stream of its own.
+async fn converse<S>(
+    stream: S,
+    request: Request<Full<Bytes>>,
+    upgrade: Option<OnUpgrade>,
+    holding: &mut Holding,
+) -> Result<Response<Body>, NotCarried>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| broken(&error))?;
+    let connection = tokio::spawn(connection.with_upgrades().in_current_span());
+    let connection = AbortOnDropHandle::new(connection);
+    let mut response = match sender.send_request(request).await {
+        Ok(response) => response,
+        // Why a stream ended is known where its bytes were read.
+        Err(error) => {
+            return Err(match timeout(BROKEN_REST, connection).await {
+                Ok(Ok(Err(cause))) => broken(&cause),
+                _ => broken(&error),
+            });
+        }
+    };
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let Some(upgrade) = upgrade else {
+            return Err(NotCarried::Broken("it became another protocol unasked".to_owned()));
+        };
+        let there = hyper::upgrade::on(&mut response);
+        connection.detach();
+        holding.splice(upgrade, there);
+        return Ok(response.map(|_| Body::empty()));
+    }
+    holding.connection(connection);
+    screen::from_cluster(response.headers_mut());
+    Ok(response.map(Body::new))
+}
+
+/// Asks an API server with the hub's own credential, for the person.
+async fn ask(client: Client, errand: &Errand) -> Result<Response<Body>, NotCarried> {
+    if !matches!(errand.goal, Goal::Read) {
+        return Err(NotCarried::NoAgent);
+    }
+    let mut request = Request::builder()
+        .method(errand.method.clone())
+        .uri(&errand.path)
+        .body(kube::client::Body::from(errand.body.to_vec()))
+        .map_err(|error| NotCarried::Broken(error.to_string()))?;
+    *request.headers_mut() = errand.headers.clone();
+    for (name, who) in impersonated(&errand.person) {
+        let value = HeaderValue::from_str(&who).map_err(|error| NotCarried::Broken(error.to_string()))?;
+        request.headers_mut().append(name, value);
+    }
+    let mut response = client.send(request).await.map_err(|error| broken(&error))?;
+    screen::from_cluster(response.headers_mut());
+    Ok(response.map(Body::new))
+}
+
+fn impersonated(person: &Person) -> impl Iterator<Item = (&'static str, String)> {
+    let user = std::iter::once(("impersonate-user", format!("{IMPERSONATION_PREFIX}{}", person.user)));
+    let groups = person.groups.iter();
+    user.chain(groups.map(|group| ("impersonate-group", format!("{IMPERSONATION_PREFIX}{group}"))))
+}
+
+fn refused(error: OpenError) -> NotCarried {
+    NotCarried::Refused(error.code, error.text)
+}
+
+/// What a failed exchange means: the tunnel's own code where there is one.
+pub(super) fn broken(error: &(dyn Error + 'static)) -> NotCarried {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let found = inner.and_then(|inner| inner.downcast_ref::<StreamError>());
+        if let Some(ended) = found.or_else(|| error.downcast_ref::<StreamError>()) {
+            return NotCarried::Refused(ended.code, ended.text.clone());
+        }
+        next = error.source();
+    }
+    NotCarried::Broken(line(error))
+}

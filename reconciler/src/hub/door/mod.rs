@@ -1,0 +1,160 @@
+//! The door for people: `kubectl` asks the hub and every cluster over HTTPS, and everybody is somebody.
+//!
+//! In: requests with a client certificate or a bearer token, under `/clusters/NAME/…`, in Clusternet's forms, or for the hub's
+//! own kinds. Out: the answer of the cluster's API server, as it comes through the tunnel; the hub's own; or a refusal that
+//! says what would be needed. [`porter`] reads a request from its first byte to its answer: [`screen`] looks at headers,
+//! [`login`] at who it is, `render::access` at their rights, [`carry`] brings it there, and [`audit`] writes down what
+//! became of it. No verb writes. What a cluster's own RBAC and its agent's policy say is deliberately not here.
+
+mod answered;
+mod audit;
+mod carry;
+mod certificate;
+mod dial;
+mod failures;
+mod files;
+mod listen;
+mod login;
+mod options;
+mod porter;
+mod refusal;
+mod route;
+mod screen;
+mod tally;
+mod tokens;
+mod writes;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use audit::AuditTo;
+pub use certificate::CertificateError;
+pub use files::FileError;
+pub use options::{DoorError, DoorOptions, Identity};
+pub(in crate::hub) use tally::{Counts, Tally};
+
+use self::carry::Carrier;
+use self::certificate::Authority;
+use self::files::Kept;
+use self::login::Logins;
+use self::porter::Porter;
+use super::SharedState;
+use super::dispatch::Dispatch;
+use crate::telemetry::process_name;
+
+/// A door that is bound, and not open yet.
+pub(super) struct Bound {
+    listener: TcpListener,
+    tls: Kept<Arc<rustls::ServerConfig>>,
+    logins: Logins,
+    audit: Arc<audit::Audit>,
+    tally: Arc<Tally>,
+    interactive: bool,
+}
+
+/// Binds the socket, and reads what callers are known by. Files are followed until shutdown.
+pub(super) async fn bind(
+    options: &DoorOptions,
+    tally: Arc<Tally>,
+    shutdown: &CancellationToken,
+) -> Result<Bound, DoorError> {
+    let tls = tls(options, shutdown).await?;
+    let tokens = match &options.tokens {
+        None => None,
+        Some(file) => {
+            let parse = |contents: &[Vec<u8>]| tokens::Tokens::parse(contents.first().map_or(&[], Vec::as_slice));
+            let kept = Kept::follow(vec![file.clone()], parse, shutdown.clone()).await;
+            Some(kept.map_err(DoorError::File)?)
+        }
+    };
+    let audit = audit::Audit::begin(&options.audit).map_err(DoorError::Audit)?;
+    let address = options.address;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| DoorError::Listen { address, source })?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "Serving people.");
+    }
+    Ok(Bound {
+        listener,
+        tls,
+        logins: Logins::new(tokens, Arc::clone(&tally)),
+        audit,
+        tally,
+        interactive: options.interactive,
+    })
+}
+
+/// Serves until shutdown. `own` is the hub's own API.
+pub(super) async fn run(
+    bound: Bound,
+    state: SharedState,
+    dispatch: Arc<Dispatch>,
+    own: Router,
+    shutdown: CancellationToken,
+) {
+    let Bound {
+        listener,
+        tls,
+        logins,
+        audit,
+        tally,
+        interactive,
+    } = bound;
+    let porter = Porter {
+        state,
+        own,
+        logins,
+        carrier: Carrier::new(dispatch),
+        audit,
+        tally,
+        interactive,
+        name: process_name(),
+        requests: AtomicU64::new(0),
+    };
+    listen::run(listener, tls, Arc::new(porter), shutdown).await;
+}
+
+/// TLS of files, or of a certificate that the hub makes.
+async fn tls(
+    options: &DoorOptions,
+    shutdown: &CancellationToken,
+) -> Result<Kept<Arc<rustls::ServerConfig>>, DoorError> {
+    let (mut files, made) = match &options.identity {
+        Identity::Files { certificate, key } => (vec![certificate.clone(), key.clone()], None),
+        Identity::Own { key, names } => {
+            let authority = Authority::read_or_make(key).map_err(DoorError::Certificate)?;
+            let beside = key.with_extension("crt");
+            let written = std::fs::write(&beside, &authority.certificate);
+            written.map_err(|source| DoorError::Authority {
+                path: beside.clone(),
+                source,
+            })?;
+            tracing::info!(path = %beside.display(), "Wrote the certificate of the hub's authority, for kubeconfigs.");
+            let shown = authority.certificate_for(names).map_err(DoorError::Certificate)?;
+            (Vec::new(), Some(shown))
+        }
+    };
+    let has_clients = options.client_authority.is_some();
+    files.extend(options.client_authority.clone());
+    let make = move |contents: &[Vec<u8>]| {
+        let (own, clients) = contents.split_at(contents.len() - usize::from(has_clients));
+        let clients = clients.first().map(|pem| certificate::authorities(pem)).transpose()?;
+        let read = match own {
+            [certificate, key] => Some(certificate::shown(certificate, key)?),
+            _ => None,
+        };
+        let shown = read.as_ref().or(made.as_ref()).ok_or("there is no certificate")?;
+        certificate::config(shown, clients).map_err(|error| error.to_string())
+    };
+    Kept::follow(files, make, shutdown.clone())
+        .await
+        .map_err(DoorError::File)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! How the door is opened, as the command line says, and why it could not be.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::audit::AuditTo;
+use super::certificate::CertificateError;
+use super::files::FileError;
+
+/// How the door is opened.
+#[derive(Clone, Debug)]
+pub struct DoorOptions {
+    /// Where it answers.
+    pub address: SocketAddr,
+    /// What it shows.
+    pub identity: Identity,
+    /// A PEM file of the authorities whose client certificates are believed.
+    pub client_authority: Option<PathBuf>,
+    /// A file of static tokens.
+    pub tokens: Option<PathBuf>,
+    /// Whether exec, attach and port-forward are carried, where rights and the agent allow them.
+    pub interactive: bool,
+    /// Where audit lines go.
+    pub audit: AuditTo,
+}
+
+/// What the door shows to callers.
+#[derive(Clone, Debug)]
+pub enum Identity {
+    /// A certificate and its key, in PEM files, which are read again when they change.
+    Files {
+        /// The certificate, and those between it and its authority.
+        certificate: PathBuf,
+        /// Its key.
+        key: PathBuf,
+    },
+    /// A certificate of the hub's own authority.
+    Own {
+        /// The authority's key, made when it is missing; its certificate is written beside it, with the ending `crt`.
+        key: PathBuf,
+        /// Names and addresses that callers use.
+        names: Vec<String>,
+    },
+}
+
+/// Why the door could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// The address could not be used.
+    #[error(
+        "failed to listen on {address}; hint: end what listens there, or name an address of this machine with --serve"
+    )]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// One of the files could not be used.
+    #[error("failed to read what --serve needs")]
+    File(#[source] FileError),
+    /// There is no certificate.
+    #[error("failed to make a certificate for --serve")]
+    Certificate(#[source] CertificateError),
+    /// The authority's certificate could not be written.
+    #[error("failed to write {}", path.display())]
+    Authority {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The audit log could not be opened.
+    #[error("failed to open the audit log")]
+    Audit(#[source] io::Error),
+}

@@ -1,0 +1,142 @@
+//! What is said where nothing is carried, as a Status that kubectl prints well.
+
+use http::StatusCode;
+use render::ClusterName;
+use tunnel::OpenCode;
+
+use super::carry::NotCarried;
+use super::login::NotIn;
+use super::route::Form;
+use super::screen::Fault;
+use crate::hub::serve::Refused;
+
+/// What is said of exec and its like where the hub does not carry them.
+pub(super) const NOT_INTERACTIVE: &str = "this hub carries no exec, attach, cp, port-forward and proxy: they reach into \
+    containers, and are off unless it runs with --allow-interactive and the cluster's agent with --allow interactive";
+
+/// How long a caller should wait for a cluster that is not connected, in seconds.
+const AWAY_RETRY_SECONDS: u32 = 5;
+
+pub(super) fn fault(fault: Fault) -> Refused {
+    match fault {
+        Fault::Impersonates => Refused::forbidden(fault.message()),
+        Fault::Method => Refused::method_not_allowed(fault.message()),
+        Fault::Overrides | Fault::Upgrades | Fault::Body => Refused::bad_request(fault.message()),
+    }
+}
+
+pub(super) fn not_in(not: NotIn) -> Refused {
+    let unauthorized = |message| Refused::of(StatusCode::UNAUTHORIZED, "Unauthorized", message);
+    match not {
+        NotIn::Missing => unauthorized("log in with a client certificate or a bearer token"),
+        NotIn::Wrong => unauthorized("this login is nobody's, or counts no more"),
+        NotIn::TooMany(wait) => {
+            let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+            Refused::too_many("too many logins from there were wrong").retry_after(seconds)
+        }
+    }
+}
+
+pub(super) fn incomplete() -> Refused {
+    Refused::not_found("a path to a cluster is /clusters/NAME/…, or one of Clusternet's forms")
+}
+
+/// A cluster that is not there, or that the caller may not know of: both are told alike. Clusternet answers with 400.
+pub(super) fn unknown(form: &Form, sentence: String) -> Refused {
+    match form {
+        Form::Own => Refused::forbidden(sentence),
+        Form::Direct | Form::Address(_) => Refused::bad_request(sentence),
+    }
+}
+
+pub(super) fn pull(cluster: &ClusterName) -> String {
+    format!("cluster {cluster} is in sync mode Pull: its file in the fleet repository lets nobody ask its API server")
+}
+
+pub(super) fn not_carried(form: &Form, cluster: &ClusterName, not: NotCarried) -> Refused {
+    match not {
+        NotCarried::Away if *form == Form::Own => Refused::of(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ClusterDisconnected",
+            format!("cluster {cluster} is not connected: `flotilla get managedclusters` says since when"),
+        )
+        .retry_after(AWAY_RETRY_SECONDS),
+        NotCarried::Away => Refused::of(
+            StatusCode::BAD_REQUEST,
+            "ClusterDisconnected",
+            format!("cluster {cluster} is not connected"),
+        ),
+        NotCarried::Busy => Refused::too_many(format!("too many requests wait for cluster {cluster}")),
+        NotCarried::Late => Refused::of(
+            StatusCode::GATEWAY_TIMEOUT,
+            "Timeout",
+            format!("cluster {cluster} did not answer in time"),
+        ),
+        NotCarried::Broken(why) => Refused::of(
+            StatusCode::BAD_GATEWAY,
+            "BadGateway",
+            format!("cluster {cluster} gave no answer: {why}"),
+        ),
+        NotCarried::NoAgent => Refused::forbidden(format!(
+            "cluster {cluster} has no agent, and the hub only reads through its kubeconfig"
+        )),
+        NotCarried::Refused(code, text) => refused(cluster, code, &text),
+    }
+}
+
+/// The tunnel's codes as HTTP, as docs/protocol.md has them.
+fn refused(cluster: &ClusterName, code: OpenCode, text: &str) -> Refused {
+    let colon = if text.is_empty() { "" } else { ": " };
+    let said = |what: &str| format!("cluster {cluster} {what}{colon}{text}");
+    match code {
+        OpenCode::NotAllowed => Refused::forbidden(said("does not allow this")),
+        OpenCode::DialTimeout => Refused::of(StatusCode::GATEWAY_TIMEOUT, "Timeout", said("did not answer in time")),
+        OpenCode::Limit => Refused::too_many(said("has too much to do")),
+        OpenCode::Gone => Refused::of(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ClusterDisconnected",
+            said("lost its connection"),
+        )
+        .retry_after(AWAY_RETRY_SECONDS),
+        OpenCode::Refused | OpenCode::Unreachable | OpenCode::Internal | OpenCode::Cancelled => {
+            Refused::of(StatusCode::BAD_GATEWAY, "BadGateway", said("could not be asked"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_of_the_tunnel_is_the_http_status_of_its_page() {
+        let cluster = ClusterName::parse("oslo").expect("a valid cluster");
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/protocol.md"));
+        let page = page.expect("the page is there");
+        for code in OpenCode::ALL {
+            let row = page
+                .lines()
+                .find(|line| line.starts_with('|') && line.contains(&format!("| `{code}` |")));
+            let expected = row.and_then(|row| row.trim_end_matches(['|', ' ']).rsplit(' ').next());
+            let answer = refused(&cluster, code, "why").status();
+            assert_eq!(Some(answer["code"].to_string().as_str()), expected, "{code}");
+            assert!(
+                answer["message"]
+                    .as_str()
+                    .is_some_and(|message| message.ends_with(": why"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_is_away_is_told_as_its_form_tells_it() {
+        let cluster = ClusterName::parse("oslo").expect("a valid cluster");
+        let own = not_carried(&Form::Own, &cluster, NotCarried::Away).status();
+        assert_eq!(
+            (&own["code"], &own["reason"]),
+            (&503.into(), &"ClusterDisconnected".into())
+        );
+        let theirs = not_carried(&Form::Direct, &cluster, NotCarried::Away).status();
+        assert_eq!(theirs["code"], 400);
+    }
+}

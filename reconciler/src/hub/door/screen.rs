@@ -1,0 +1,243 @@
+//! What a request may carry: decided by its method and headers, before anybody looks at who sent it.
+
+use http::{HeaderMap, HeaderName, Method, Version, header};
+use render::access::Class;
+
+/// Headers that a cluster may need to answer. A list of what goes on, since nobody knows all that must not.
+const READ_HEADERS: [HeaderName; 6] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::CONTENT_TYPE,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::USER_AGENT,
+];
+
+/// As [`READ_HEADERS`], for what becomes another protocol.
+const UPGRADE_HEADERS: [HeaderName; 7] = [
+    header::CONNECTION,
+    header::UPGRADE,
+    header::SEC_WEBSOCKET_KEY,
+    header::SEC_WEBSOCKET_VERSION,
+    header::SEC_WEBSOCKET_PROTOCOL,
+    header::SEC_WEBSOCKET_EXTENSIONS,
+    HeaderName::from_static("x-stream-protocol-version"),
+];
+
+/// Headers that belong to one connection and go no further.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+];
+
+/// What is wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It says that it comes from somebody else.
+    Impersonates,
+    /// It says that its method is another.
+    Overrides,
+    /// No client of Kubernetes uses this method.
+    Method,
+    /// A read that wants to become another protocol.
+    Upgrades,
+    /// A read with a body, or one whose length is said in two ways.
+    Body,
+}
+
+impl Fault {
+    /// In words.
+    pub(super) fn message(self) -> &'static str {
+        match self {
+            Self::Impersonates => {
+                "the headers Impersonate-*, X-Remote-* and their kind are not taken from outside: log in as who you are"
+            }
+            Self::Overrides => "a method is said in the first line alone, and by no header",
+            Self::Method => "this method is not known here",
+            Self::Upgrades => "a read does not become another protocol",
+            Self::Body => "a read has no body, and the length of a body is said once",
+        }
+    }
+}
+
+/// Whether somebody other than the caller is meant to be asking, or another method.
+pub(super) fn check_headers(method: &Method, headers: &HeaderMap) -> Result<(), Fault> {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+    ];
+    if !known.contains(method) {
+        return Err(Fault::Method);
+    }
+    for name in headers.keys() {
+        let name = name.as_str();
+        if name.starts_with("impersonate-") || name.starts_with("x-remote-") {
+            return Err(Fault::Impersonates);
+        }
+        if matches!(name, "x-http-method-override" | "x-http-method" | "x-method-override") {
+            return Err(Fault::Overrides);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the request is what its class promises.
+pub(super) fn check_class(version: Version, method: &Method, headers: &HeaderMap, class: Class) -> Result<(), Fault> {
+    if class == Class::Interactive {
+        return Ok(());
+    }
+    let connection = headers.get_all(header::CONNECTION).iter();
+    let upgrades = connection
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.to_ascii_lowercase().contains("upgrade"));
+    if upgrades || headers.contains_key(header::UPGRADE) {
+        return Err(Fault::Upgrades);
+    }
+    let lengths = headers.get_all(header::CONTENT_LENGTH).iter().count();
+    let is_chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    if lengths > 1 || (lengths == 1 && is_chunked) || (is_chunked && version == Version::HTTP_2) {
+        return Err(Fault::Body);
+    }
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .map_or(b"0".as_slice(), |length| length.as_bytes());
+    let has_body = is_chunked || length != b"0";
+    if class == Class::Read && matches!(*method, Method::GET | Method::HEAD) && has_body {
+        return Err(Fault::Body);
+    }
+    Ok(())
+}
+
+/// What of a request's headers goes on to a cluster.
+pub(super) fn to_cluster(headers: &HeaderMap, class: Class) -> HeaderMap {
+    let upgrade: &[HeaderName] = match class {
+        Class::Interactive => &UPGRADE_HEADERS,
+        Class::Read | Class::Write => &[],
+    };
+    let mut kept = HeaderMap::new();
+    for name in READ_HEADERS.iter().chain(upgrade) {
+        for value in headers.get_all(name) {
+            kept.append(name, value.clone());
+        }
+    }
+    kept
+}
+
+/// Takes from an answer's headers what belonged to the connection that it came by.
+pub(super) fn from_cluster(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in HOP_BY_HOP.iter().chain(&named) {
+        headers.remove(name);
+    }
+    // Whose cookies they would be nobody knows.
+    headers.remove(header::SET_COOKIE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+        let mut all = HeaderMap::new();
+        for (name, value) in pairs.iter().map(pair) {
+            all.append(name, value);
+        }
+        all
+    }
+
+    #[test]
+    fn who_says_to_be_somebody_else_is_refused() {
+        for name in [
+            "Impersonate-User",
+            "Impersonate-Group",
+            "Impersonate-Uid",
+            "Impersonate-Extra-Clusternet-Token",
+            "X-Remote-User",
+            "X-Remote-Group",
+            "X-Remote-Extra-Anything",
+        ] {
+            let found = check_headers(&Method::GET, &headers(&[(name, "admin")]));
+            assert_eq!(found, Err(Fault::Impersonates), "{name}");
+        }
+        let plain = headers(&[("Authorization", "Bearer x"), ("Accept", "*/*")]);
+        assert_eq!(check_headers(&Method::GET, &plain), Ok(()));
+    }
+
+    #[test]
+    fn no_verb_is_smuggled_in() {
+        let found = check_headers(&Method::GET, &headers(&[("X-HTTP-Method-Override", "DELETE")]));
+        assert_eq!(found, Err(Fault::Overrides));
+        for method in ["CONNECT", "TRACE", "OPTIONS", "get", "PURGE"] {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(
+                check_headers(&method, &HeaderMap::new()),
+                Err(Fault::Method),
+                "{method}"
+            );
+        }
+        let read = |pairs: &[(&str, &str)]| check_class(Version::HTTP_11, &Method::GET, &headers(pairs), Class::Read);
+        assert_eq!(read(&[]), Ok(()));
+        assert_eq!(read(&[("Content-Length", "0")]), Ok(()));
+        assert_eq!(read(&[("Connection", "keep-alive, Upgrade")]), Err(Fault::Upgrades));
+        assert_eq!(read(&[("Upgrade", "SPDY/3.1")]), Err(Fault::Upgrades));
+        assert_eq!(read(&[("Content-Length", "7")]), Err(Fault::Body));
+        assert_eq!(read(&[("Transfer-Encoding", "chunked")]), Err(Fault::Body));
+        assert_eq!(
+            read(&[("Content-Length", "0"), ("Transfer-Encoding", "chunked")]),
+            Err(Fault::Body)
+        );
+        assert_eq!(
+            read(&[("Content-Length", "0"), ("Content-Length", "5")]),
+            Err(Fault::Body)
+        );
+        let exec = headers(&[("Connection", "Upgrade"), ("Upgrade", "websocket")]);
+        let exec = check_class(Version::HTTP_11, &Method::GET, &exec, Class::Interactive);
+        assert_eq!(exec, Ok(()), "exec becomes another protocol");
+    }
+
+    #[test]
+    fn a_cluster_sees_no_credential_and_no_header_of_the_connection() {
+        let all = headers(&[
+            ("Accept", "application/json"),
+            ("Authorization", "Bearer secret"),
+            ("Cookie", "secret"),
+            ("Host", "hub.example"),
+            ("Connection", "Upgrade"),
+            ("Upgrade", "websocket"),
+            ("X-Forwarded-For", "10.0.0.1"),
+            ("User-Agent", "kubectl"),
+        ]);
+        let read = to_cluster(&all, Class::Read);
+        assert_eq!(
+            read,
+            headers(&[("accept", "application/json"), ("user-agent", "kubectl")])
+        );
+        assert!(to_cluster(&all, Class::Interactive).contains_key(header::UPGRADE));
+        let mut answer = headers(&[
+            ("Connection", "close, X-Own"),
+            ("X-Own", "1"),
+            ("Transfer-Encoding", "chunked"),
+            ("Set-Cookie", "a=b"),
+            ("Warning", "299 - old"),
+        ]);
+        from_cluster(&mut answer);
+        assert_eq!(answer, headers(&[("warning", "299 - old")]));
+    }
+}

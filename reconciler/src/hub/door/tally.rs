@@ -1,0 +1,72 @@
+//! What the door counts, for `/metrics`: by words of our own enums alone.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Why a login failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LoginFailure {
+    /// There was none.
+    Missing,
+    /// It is nobody's, or no more.
+    Wrong,
+    /// Too many before it were wrong.
+    TooMany,
+}
+
+impl LoginFailure {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "Missing",
+            Self::Wrong => "Wrong",
+            Self::TooMany => "TooMany",
+        }
+    }
+}
+
+/// Counts.
+#[derive(Debug, Default)]
+pub(in crate::hub) struct Tally {
+    counts: Mutex<Counts>,
+}
+
+/// How often what happened.
+#[derive(Clone, Debug, Default)]
+pub(in crate::hub) struct Counts {
+    /// (class, code's class such as `2xx`) → answers.
+    pub(in crate::hub) answers: BTreeMap<(&'static str, &'static str), u64>,
+    /// Reason → logins.
+    pub(in crate::hub) failed_logins: BTreeMap<&'static str, u64>,
+    /// Connections that found no place.
+    pub(in crate::hub) turned_away: u64,
+}
+
+impl Tally {
+    fn with(&self, count: impl FnOnce(&mut Counts)) {
+        count(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn answered(&self, class: &'static str, code: u16) {
+        let code = match code {
+            100..200 => "1xx",
+            200..300 => "2xx",
+            300..400 => "3xx",
+            400..500 => "4xx",
+            _ => "5xx",
+        };
+        self.with(|counts| *counts.answers.entry((class, code)).or_default() += 1);
+    }
+
+    pub(super) fn login_failed(&self, failure: LoginFailure) {
+        self.with(|counts| *counts.failed_logins.entry(failure.as_str()).or_default() += 1);
+    }
+
+    pub(super) fn turned_away(&self) {
+        self.with(|counts| counts.turned_away += 1);
+    }
+
+    /// All of it, now.
+    pub(in crate::hub) fn counts(&self) -> Counts {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

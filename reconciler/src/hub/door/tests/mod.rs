@@ -1,0 +1,221 @@
+//! The door with real TLS and a real tunnel, behind which an agent is played.
+
+mod world;
+
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::time::timeout;
+
+use self::world::{Seen, World};
+
+const SOON: Duration = Duration::from_secs(20);
+
+const PODS: &str = "/clusters/oslo/api/v1/namespaces/shop/pods";
+
+#[tokio::test]
+async fn a_read_goes_through_the_tunnel_in_the_name_of_who_asked() {
+    let mut world = World::new().await;
+    let answer = world
+        .get(
+            "ada",
+            PODS,
+            &[("Accept", "application/json"), ("X-Forwarded-For", "1.2.3.4")],
+        )
+        .await;
+    assert_eq!((answer.status, answer.body.as_str()), (StatusCode::OK, "pods"));
+    assert!(answer.headers.contains_key("audit-id"));
+    let Seen { caller, head } = world.seen().await;
+    assert_eq!(
+        (caller.user.as_str(), caller.groups.as_slice()),
+        ("ada", ["ops".to_owned()].as_slice())
+    );
+    assert!(!caller.request_id.is_empty());
+    assert!(
+        head.starts_with("GET /api/v1/namespaces/shop/pods HTTP/1.1\r\n"),
+        "{head}"
+    );
+    let head = head.to_lowercase();
+    assert!(head.contains("accept: application/json"), "{head}");
+    assert!(!head.contains("authorization") && !head.contains("forwarded"), "{head}");
+}
+
+#[tokio::test]
+async fn clusternets_forms_reach_a_cluster_by_its_name_and_by_its_id() {
+    let mut world = World::new().await;
+    let sockets = |rest: &str| format!("/apis/proxies.clusternet.io/v1alpha1/sockets/{rest}");
+    for path in [
+        sockets("oslo/proxy/direct/api/v1/pods?limit=5"),
+        sockets("6a1f/proxy/direct/api/v1/pods?limit=5"),
+        sockets("6a1f/proxy/https/kubernetes.default.svc/api/v1/pods?limit=5"),
+    ] {
+        let answer = world.get("ada", &path, &[]).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path}: {answer:?}");
+        let head = world.seen().await.head;
+        assert!(head.starts_with("GET /api/v1/pods?limit=5 HTTP/1.1\r\n"), "{head}");
+    }
+    let answer = world.get("ada", &sockets("nowhere/proxy/direct/api"), &[]).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{answer:?}");
+    let answer = world.get("ada", "/clusters/nowhere/api", &[]).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN, "{answer:?}");
+    assert!(world.seen_nothing(), "nothing came to the cluster");
+}
+
+#[tokio::test]
+async fn nobody_who_is_unknown_or_without_rights_reaches_a_cluster_or_learns_of_it() {
+    let world = World::new().await;
+    let status = async |who: &str, path: &str| world.get(who, path, &[]).await.status;
+    assert_eq!(status("", PODS).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(status("nobody", PODS).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        status("ada", "/clusters/oslo/api/v1/secrets").await,
+        StatusCode::FORBIDDEN
+    );
+    assert_eq!(status("", "/healthz").await, StatusCode::OK);
+    assert_eq!(status("", "/apis").await, StatusCode::UNAUTHORIZED);
+    // A cluster that is there and one that is not are told alike.
+    let there = world.get("bob", "/clusters/oslo/api/v1/pods", &[]).await;
+    let not_there = world.get("bob", "/clusters/rome/api/v1/pods", &[]).await;
+    assert_eq!(there.status, StatusCode::FORBIDDEN);
+    let message = |body: &str| body.split("\"message\":").nth(1).map(str::to_owned);
+    assert_eq!(message(&there.body.replace("oslo", "rome")), message(&not_there.body));
+    assert!(world.seen_nothing());
+}
+
+#[tokio::test]
+async fn the_query_path_cannot_write() {
+    let world = World::new().await;
+    for (method, path) in [
+        ("POST", "/clusters/oslo/api/v1/namespaces/shop/pods"),
+        ("PUT", "/clusters/oslo/api/v1/namespaces/shop/configmaps/greeting"),
+        (
+            "PATCH",
+            "/clusters/oslo/api/v1/namespaces/shop/configmaps/greeting?dryRun=All&fieldManager=x",
+        ),
+        ("DELETE", "/clusters/oslo/api/v1/namespaces/shop/configmaps/greeting"),
+        ("DELETE", "/clusters/oslo/api/v1/namespaces/shop/pods"),
+        (
+            "PATCH",
+            "/clusters/oslo/apis/apps/v1/namespaces/shop/deployments/web/scale",
+        ),
+        ("POST", "/clusters/oslo/api/v1/namespaces/shop/serviceaccounts/a/token"),
+        (
+            "POST",
+            "/clusters/oslo/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        ),
+        (
+            "POST",
+            "/apis/proxies.clusternet.io/v1alpha1/sockets/oslo/proxy/direct/api/v1/namespaces/shop/pods",
+        ),
+    ] {
+        let answer = world.ask("ada", method, path, &[]).await;
+        assert_eq!(
+            answer.status,
+            StatusCode::METHOD_NOT_ALLOWED,
+            "{method} {path}: {answer:?}"
+        );
+        assert!(answer.body.contains("change the fleet with a commit"), "{answer:?}");
+    }
+    for (method, path, headers, status) in [
+        ("GET", PODS, [("X-HTTP-Method-Override", "DELETE")].as_slice(), 400),
+        ("GET", PODS, &[("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1")], 400),
+        ("GET", PODS, &[("Impersonate-User", "admin")], 403),
+        ("GET", PODS, &[("Impersonate-Group", "system:masters")], 403),
+        ("GET", PODS, &[("Impersonate-Extra-Clusternet-Token", "x")], 403),
+        ("GET", PODS, &[("X-Remote-User", "admin")], 403),
+        ("OPTIONS", PODS, &[], 405),
+        ("GET", "/clusters/oslo/api/v1/../../../healthz", &[], 400),
+        ("GET", "/clusters/oslo/api/v1/namespaces%2fshop/pods", &[], 400),
+        ("GET", "/clusters/oslo/%2e%2e/api", &[], 400),
+        ("GET", "/clusters/oslo//api", &[], 400),
+        (
+            "GET",
+            "/clusters/oslo/api/v1/namespaces/shop/pods/web/exec?command=sh",
+            &[],
+            403,
+        ),
+        (
+            "POST",
+            "/clusters/oslo/api/v1/namespaces/shop/pods/web/portforward",
+            &[],
+            403,
+        ),
+        ("GET", "/clusters/oslo/api/v1/nodes/n/proxy/logs/", &[], 403),
+    ] {
+        let answer = world.ask("ada", method, path, headers).await;
+        assert_eq!(
+            answer.status.as_u16(),
+            status,
+            "{method} {path} {headers:?}: {answer:?}"
+        );
+    }
+    assert!(world.seen_nothing(), "nothing came to the cluster");
+}
+
+#[tokio::test]
+async fn a_question_about_oneself_is_asked_with_its_body() {
+    let mut world = World::new().await;
+    let path = "/clusters/oslo/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = world
+        .ask("ada", "POST", path, &[("Content-Type", "application/json")])
+        .await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    let head = world.seen().await.head.to_lowercase();
+    assert!(
+        head.starts_with("post ") && head.contains("content-length: 2"),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn a_caller_who_goes_away_ends_the_stream_and_nobody_elses() {
+    let mut world = World::new().await;
+    let watch = "/clusters/oslo/api/v1/namespaces/shop/pods?watch=true";
+    let first = world.begin("ada", watch).await;
+    let mut second = world.begin("ada", watch).await;
+    let (_, first_stream) = (world.seen().await, world.endless().await);
+    let (_, mut second_stream) = (world.seen().await, world.endless().await);
+    second_stream.say("one").await;
+    assert_eq!(second.next().await.as_deref(), Some("one"));
+    drop(first);
+    timeout(SOON, first_stream.closed())
+        .await
+        .expect("the cluster hears of it");
+    second_stream.say("two").await;
+    assert_eq!(second.next().await.as_deref(), Some("two"), "the other goes on");
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_away_ends_what_was_read_with_it() {
+    let mut world = World::new().await;
+    let mut watch = world
+        .begin("ada", "/clusters/oslo/api/v1/namespaces/shop/pods?watch=true")
+        .await;
+    let (_, mut stream) = (world.seen().await, world.endless().await);
+    stream.say("one").await;
+    assert_eq!(watch.next().await.as_deref(), Some("one"));
+    world.take_rights_away();
+    assert_eq!(timeout(SOON, watch.next()).await, Ok(None), "it ends");
+    assert_eq!(world.get("ada", PODS, &[]).await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_away_is_told_with_a_word_on_when_to_try_again() {
+    let mut world = World::new().await;
+    world.disconnect();
+    let answer = world.get("ada", PODS, &[]).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
+    assert!(answer.headers.contains_key("retry-after") && answer.body.contains("ClusterDisconnected"));
+}
+
+#[tokio::test]
+async fn what_an_agent_refuses_is_refused_with_its_words() {
+    let mut world = World::new().await;
+    let answer = world
+        .get("ada", "/clusters/oslo/api/v1/namespaces/shop/pods/refused", &[])
+        .await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN, "{answer:?}");
+    assert!(answer.body.contains("the policy says no"), "{answer:?}");
+    assert!(world.get("ada", PODS, &[]).await.status.is_success(), "others go on");
+    let _ = world.seen().await;
+}

@@ -1,0 +1,298 @@
+//! A door, the people who know a token, and cluster `oslo` with an agent that is played.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming as Body;
+use hyper_util::rt::TokioIo;
+use render::load::load;
+use render::{ClusterName, Previous, SourceTree};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+use tunnel::{
+    AcceptOptions, ConnectOptions, Incoming, IncomingOpen, OpenCode, SecretKey, Session, TargetClass, TunnelStream,
+};
+
+use super::super::*;
+use super::SOON;
+use crate::hub::asking::Door as Way;
+use crate::hub::serve::Routes;
+use crate::wire::{Caller, read_message};
+
+const FILES: [(&str, &str); 2] = [
+    (
+        "clusters/oslo.yaml",
+        "{apiVersion: fleet.flotilla.dev/v1alpha1, kind: ManagedCluster, metadata: {name: oslo}, spec: {clusterId: 6a1f}}",
+    ),
+    (
+        "access/ops.yaml",
+        "apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: pods}
+rules:
+  - {apiGroups: ['', apps], resources: [pods, configmaps, deployments], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: ops}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: pods}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: ops}]
+",
+    ),
+];
+
+/// What an agent was asked.
+pub(super) struct Seen {
+    pub(super) caller: Caller,
+    pub(super) head: String,
+}
+
+/// An answer without an end, at the agent.
+pub(super) struct Endless(TunnelStream);
+
+/// An answer, whole.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: String,
+}
+
+/// An answer as it comes.
+pub(super) struct Coming(
+    Body,
+    #[expect(dead_code, reason = "the connection lives as long")] tokio::task::JoinHandle<()>,
+);
+
+/// A door and what is behind it.
+pub(super) struct World {
+    address: std::net::SocketAddr,
+    tls: TlsConnector,
+    state: SharedState,
+    dispatch: Arc<Dispatch>,
+    seen: mpsc::Receiver<Seen>,
+    endless: mpsc::Receiver<TunnelStream>,
+    _sessions: (Session, Session),
+    _stop: tokio_util::sync::DropGuard,
+}
+
+fn fleet(files: &[(&str, &str)]) -> Arc<render::Fleet> {
+    let revision = "1".repeat(40).parse().expect("forty hex digits");
+    let files = files
+        .iter()
+        .map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+    let (fleet, findings) = load(&SourceTree::from_files(revision, files), &Previous::default());
+    let errors: Vec<_> = findings
+        .iter()
+        .filter(|finding| finding.severity == render::Severity::Error)
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    Arc::new(fleet)
+}
+
+impl World {
+    pub(super) async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tokens = folder.path().join("tokens");
+        std::fs::write(&tokens, "token-ada,ada,1,\"ops\"\ntoken-bob,bob,2\n").expect("it is writable");
+        let options = DoorOptions {
+            address: "127.0.0.1:0".parse().expect("an address"),
+            identity: Identity::Own {
+                key: folder.path().join("ca.key"),
+                names: vec!["127.0.0.1".to_owned()],
+            },
+            client_authority: None,
+            tokens: Some(tokens),
+            interactive: false,
+            audit: AuditTo::Nowhere,
+        };
+        let (stop, state, dispatch) = (
+            CancellationToken::new(),
+            SharedState::default(),
+            Arc::<Dispatch>::default(),
+        );
+        state.write().unwrap_or_else(PoisonError::into_inner).fleet = Some(fleet(&FILES));
+        let bound = bind(&options, Arc::default(), &stop).await.expect("it opens");
+        let address = bound.listener.local_addr().expect("it is bound");
+        let own = Routes::alone(Arc::clone(&state), stop.clone()).judged();
+        tokio::spawn(run(bound, Arc::clone(&state), Arc::clone(&dispatch), own, stop.clone()));
+        let authority = std::fs::read(folder.path().join("ca.crt")).expect("it is written");
+        let roots = certificate::authorities(&authority).expect("it is a certificate");
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("ring knows them")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (hub, agent) = tunnel().await;
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        let (_newest, _token) = dispatch.begin(&oslo, 1, &stop);
+        dispatch.open(&oslo, 1, Way::Agent(hub.opener.clone()));
+        let ((saw, seen), (held, endless)) = (mpsc::channel(100), mpsc::channel(100));
+        tokio::spawn(play(agent.incoming, saw, held));
+        Self {
+            address,
+            tls: TlsConnector::from(Arc::new(config)),
+            state,
+            dispatch,
+            seen,
+            endless,
+            _sessions: (hub.session, agent.session),
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    async fn send(
+        &self,
+        who: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> (http::Response<Body>, tokio::task::JoinHandle<()>) {
+        let socket = TcpStream::connect(self.address).await.expect("the door listens");
+        let name = ServerName::try_from("127.0.0.1").expect("an address");
+        let stream = self.tls.connect(name, socket).await.expect("its certificate is good");
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .expect("it speaks HTTP");
+        let connection = tokio::spawn(async move { drop(connection.await) });
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, "hub");
+        if !who.is_empty() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer token-{who}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = if method == "POST" { "{}" } else { "" };
+        let request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        let response = timeout(SOON, sender.send_request(request))
+            .await
+            .expect("it answers in time");
+        (response.expect("it answers"), connection)
+    }
+
+    pub(super) async fn ask(&self, who: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let (response, _connection) = self.send(who, method, path, headers).await;
+        let (parts, body) = response.into_parts();
+        let body = timeout(SOON, body.collect()).await.expect("in time").expect("whole");
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body: String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+        }
+    }
+
+    pub(super) async fn get(&self, who: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask(who, "GET", path, headers).await
+    }
+
+    pub(super) async fn begin(&self, who: &str, path: &str) -> Coming {
+        let (response, connection) = self.send(who, "GET", path, &[]).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        Coming(response.into_body(), connection)
+    }
+
+    pub(super) async fn seen(&mut self) -> Seen {
+        let seen = timeout(SOON, self.seen.recv()).await.expect("the agent is asked");
+        seen.expect("it lives")
+    }
+
+    pub(super) async fn endless(&mut self) -> Endless {
+        let stream = timeout(SOON, self.endless.recv()).await.expect("the agent is asked");
+        Endless(stream.expect("it lives"))
+    }
+
+    pub(super) fn seen_nothing(&self) -> bool {
+        self.seen.is_empty()
+    }
+
+    pub(super) fn take_rights_away(&self) {
+        self.state.write().unwrap_or_else(PoisonError::into_inner).fleet = Some(fleet(&FILES[..1]));
+    }
+
+    pub(super) fn disconnect(&mut self) {
+        self.dispatch
+            .end(&ClusterName::parse("oslo").expect("a valid cluster"), 1);
+    }
+}
+
+impl Coming {
+    pub(super) async fn next(&mut self) -> Option<String> {
+        let frame = self.0.frame().await?.ok()?;
+        let data = frame.into_data().ok()?;
+        Some(String::from_utf8_lossy(&data).into_owned())
+    }
+}
+
+impl Endless {
+    pub(super) async fn say(&mut self, text: &str) {
+        let chunk = format!("{:x}\r\n{text}\r\n", text.len());
+        self.0.write_all(chunk.as_bytes()).await.expect("somebody listens");
+    }
+
+    pub(super) async fn closed(mut self) {
+        while self.0.read(&mut [0; 64]).await.is_ok_and(|bytes| bytes > 0) {}
+    }
+}
+
+async fn tunnel() -> (tunnel::Tunnel, tunnel::Tunnel) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let key = || Arc::new(SecretKey::generate().expect("there is randomness"));
+    let (hub_key, agent_key) = (key(), key());
+    let registered = agent_key.public();
+    let lookup = move |cluster: &str| (cluster == "oslo").then(|| vec![registered]);
+    let pins = vec![hub_key.public()];
+    let accept = AcceptOptions::new(hub_key, Arc::new(lookup)).expect("a certificate");
+    let connect = ConnectOptions::new(format!("wss://127.0.0.1:{port}"), pins, "oslo", agent_key, 1);
+    let hub = async {
+        let (socket, _) = listener.accept().await.expect("it dials");
+        Box::pin(tunnel::accept(socket, &accept)).await
+    };
+    let (hub, agent) = timeout(Duration::from_secs(20), async {
+        tokio::join!(hub, Box::pin(tunnel::connect(&connect)))
+    })
+    .await
+    .expect("a handshake ends");
+    (hub.expect("it is known"), agent.expect("it is let in"))
+}
+
+/// Answers as an agent does: `pods` to everything, an answer without an end to a watch.
+async fn play(mut incoming: Incoming, saw: mpsc::Sender<Seen>, held: mpsc::Sender<TunnelStream>) {
+    while let Some(IncomingOpen { open, responder }) = incoming.next().await {
+        assert_eq!(open.class, TargetClass::ApiServer);
+        let (saw, held) = (saw.clone(), held.clone());
+        tokio::spawn(async move {
+            let mut stream = responder.accept().expect("it is there");
+            let caller = read_message(&mut stream).await.expect("a caller").expect("a caller");
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.expect("a request"));
+            }
+            let head = String::from_utf8_lossy(&head).into_owned();
+            if head.contains("/refused ") {
+                return stream.reset(OpenCode::NotAllowed, "the policy says no");
+            }
+            let watches = head.contains("watch=true");
+            let _sent = saw.send(Seen { caller, head }).await;
+            let answer = match watches {
+                true => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                false => "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npods",
+            };
+            stream.write_all(answer.as_bytes()).await.expect("somebody listens");
+            if watches {
+                let _sent = held.send(stream).await;
+            } else {
+                drop(stream.shutdown().await);
+            }
+        });
+    }
+}

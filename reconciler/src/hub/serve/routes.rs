@@ -1,0 +1,49 @@
+//! The API's routes, for each of the listeners that answer them.
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::router::{Context, router};
+use super::store::{CommitTimes, Store};
+use crate::hub::SharedState;
+use crate::hub::asking::Asking;
+use crate::hub::door::Tally;
+
+/// What all listeners share.
+pub(in crate::hub) struct Routes(Context);
+
+impl Routes {
+    /// `times` says when a commit was made; `look_now` is told when somebody asks the hub to look at its
+    /// repositories, `asking` asks clusters, and `tally` is what the door for people counts.
+    pub(in crate::hub) fn new(
+        state: SharedState,
+        times: CommitTimes,
+        (look_now, asking, tally): (Arc<Notify>, Asking, Arc<Tally>),
+        shutdown: CancellationToken,
+    ) -> Self {
+        let store = Arc::new(Store::new(state, times));
+        let context = Context::new(store, false, shutdown);
+        Self(context.looking(look_now).asking(asking).counting(tally))
+    }
+
+    /// Of a state alone, for tests.
+    #[cfg(test)]
+    pub(in crate::hub) fn alone(state: SharedState, shutdown: CancellationToken) -> Self {
+        let store = Arc::new(Store::new(state, Box::new(|_| None)));
+        Self(Context::new(store, false, shutdown))
+    }
+
+    /// For a listener whose callers are judged before they come here.
+    pub(in crate::hub) fn judged(&self) -> Router {
+        router(self.0.clone())
+    }
+
+    /// For a listener that knows no callers. `local_names`: whether they come through TCP, where a web page may send a
+    /// browser.
+    pub(super) fn unjudged(&self, local_names: bool) -> Router {
+        router(self.0.clone().local_names(local_names))
+    }
+}
