@@ -126,40 +126,18 @@ impl Desk {
     #[track_caller]
     fn deploy(&self) {
         self.run(&block("sh", "agent join"));
-        fs::write(self.folder.join("agent.yaml"), block("yaml", "kind: Deployment")).unwrap();
+        fs::write(self.folder.join("rights.yaml"), block("yaml", "kind: ClusterRole")).unwrap();
         let key = block("sh", "hub_key=$(flotilla hub key");
         self.run(&format!("{key}{}", block("sh", "kubectl apply -f agent.yaml")));
+        let files = ["fleet/clusters/paris.yaml", "paris.yaml"].map(|file| self.run(&format!("cat {file}")));
+        assert!(files[1].contains("ed25519:"), "{}", files[1]);
+        let keys = files.map(|file| file.lines().find(|line| line.contains("ed25519:")).map(str::to_owned));
+        assert_eq!(keys[0], keys[1], "it is the same key");
     }
 
-    /// No pod runs here; the agent runs beside the cluster, with the pod's own identity and the page's fewer rights.
+    /// No pod runs here; the agent runs beside the cluster, with the pod's own identity and rights.
     #[track_caller]
     fn become_the_pod(&self) {
-        self.cluster
-            .kubectl(&["delete", "clusterrolebinding", "flotilla-agent"])
-            .expect_ok();
-        self.cluster.apply(&block("yaml", "resources: [leases]"));
-        let account = "--serviceaccount=flotilla-system:flotilla-agent";
-        let kubectl = |arguments: &[&str]| self.cluster.kubectl(&[arguments, &[account]].concat()).expect_ok();
-        kubectl(&["create", "clusterrolebinding", "agent", "--clusterrole=flotilla-agent"]);
-        kubectl(&[
-            "create",
-            "rolebinding",
-            "agent",
-            "--role=flotilla-agent",
-            "--namespace=flotilla-system",
-        ]);
-        let verbs = "--verb=get,list,watch,create,patch,delete";
-        self.cluster
-            .kubectl(&[
-                "create",
-                "role",
-                "feeds",
-                "--namespace=default",
-                "--resource=configmaps",
-                verbs,
-            ])
-            .expect_ok();
-        kubectl(&["create", "rolebinding", "feeds", "--role=feeds", "--namespace=default"]);
         let token = self
             .cluster
             .kubectl(&["create", "token", "flotilla-agent", "--namespace=flotilla-system"])
@@ -201,9 +179,38 @@ fn the_page_registers_a_cluster_and_lets_it_go() {
 }
 
 #[test]
-fn the_pages_deployment_and_its_fewer_rights_are_enough_for_an_agent() {
+fn the_pages_manifests_are_enough_for_an_agent_and_touch_no_other_namespace() {
     let desk = Desk::new();
+    let others = |desk: &Desk| {
+        let kinds = "serviceaccounts,secrets,configmaps,roles,rolebindings";
+        let namespaced = [
+            "get",
+            kinds,
+            "-A",
+            "--no-headers",
+            "-o",
+            "custom-columns=:metadata.namespace,:kind,:metadata.name",
+        ];
+        let lines = desk.cluster.kubectl(&namespaced).expect_ok();
+        let mut lines: Vec<_> = lines
+            .lines()
+            .filter(|line| !line.starts_with("flotilla-system "))
+            .map(str::to_owned)
+            .collect();
+        lines.sort();
+        lines
+    };
+    let before = others(&desk);
     desk.deploy();
+    assert_eq!(others(&desk), before, "all that has a namespace is in the agent's own");
+    let secrets = desk.cluster.get("flotilla-system", "secrets").unwrap();
+    let kinds: Vec<_> = secrets["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|secret| secret["type"].clone())
+        .collect();
+    assert_eq!(kinds, ["Opaque"], "the key alone, and no token that lasts");
     let deployment = desk
         .cluster
         .get("flotilla-system", "deployment/flotilla-agent")
@@ -228,9 +235,13 @@ fn the_pages_deployment_and_its_fewer_rights_are_enough_for_an_agent() {
     );
     desk.until_text("two");
     assert!(!agent.log().to_lowercase().contains("forbidden"), "{}", agent.log());
-    desk.cluster
-        .kubectl(&["delete", "clusterrolebinding", "agent"])
-        .expect_ok();
+    drop(agent);
+    // What was bound goes with the file, and the cluster's own objects stay.
+    let manifests = desk.folder.join("agent.yaml").display().to_string();
+    let delete = ["delete", "--wait=false", "--ignore-not-found", "-f", &manifests];
+    desk.cluster.kubectl(&delete).expect_ok();
+    let bound = desk.cluster.names("", "clusterrolebindings");
+    assert!(!bound.iter().any(|name| name.starts_with("flotilla-")), "{bound:?}");
 }
 
 /// Text that hardly compresses.

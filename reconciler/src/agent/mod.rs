@@ -10,6 +10,7 @@ mod gate;
 pub mod join;
 mod journal;
 mod look;
+pub mod manifests;
 mod place;
 mod presence;
 mod record;

@@ -1,4 +1,4 @@
-//! `flotilla agent` and `flotilla agent join`.
+//! `flotilla agent`; what comes before it is in `join`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use render::ClusterName;
-use render::name::{wrong_label_key, wrong_label_value};
 use tokio_util::sync::CancellationToken;
 use tunnel::PublicKey;
 
-use super::{exit, keys, output};
-use crate::agent::{self, AgentOptions, JournalPlace, join};
+use super::join::Join;
+use super::keys;
+use crate::agent::{self, AgentOptions, JournalPlace};
 use crate::apply::ApiServer;
 
 /// Keep one cluster as the hub says, and go on while the hub is away.
@@ -69,7 +69,7 @@ pub(super) struct Agent {
 
 /// The modes in which an agent applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum AgentMode {
+pub(super) enum AgentMode {
     /// The agent applies; the hub may read through it.
     #[default]
     Dual,
@@ -83,28 +83,19 @@ enum AgentCommand {
     Join(Join),
 }
 
-/// Arguments of `agent join`.
-#[derive(Debug, Args)]
-pub(super) struct Join {
-    /// The cluster's name.
-    #[arg(long)]
-    cluster: ClusterName,
-    /// Where its key is kept, made when it is missing; without it, flotilla-CLUSTER.key.
-    #[arg(long)]
-    key: Option<PathBuf>,
-    /// A label of the cluster, KEY=VALUE; may be given more than once.
-    #[arg(long = "label", value_parser = label)]
-    labels: Vec<(String, String)>,
-    /// Whether the hub may open streams to its API server.
-    #[arg(long, value_enum, default_value_t)]
-    sync_mode: AgentMode,
-}
-
 impl AgentMode {
-    fn text(self) -> &'static str {
+    pub(super) fn text(self) -> &'static str {
         match self {
             Self::Dual => "Dual",
             Self::Pull => "Pull",
+        }
+    }
+
+    /// As the command line has it.
+    pub(super) fn flag(self) -> &'static str {
+        match self {
+            Self::Dual => "dual",
+            Self::Pull => "pull",
         }
     }
 }
@@ -116,7 +107,7 @@ impl Agent {
 }
 
 /// Where the hub listens, as a URL. Without a scheme its port is named, since a person means no other.
-fn hub_url(text: &str) -> Result<String, String> {
+pub(super) fn hub_url(text: &str) -> Result<String, String> {
     let wrong = || "it is neither HOST:PORT nor wss://HOST:PORT".to_owned();
     let (url, has_scheme) = match text.split_once("://") {
         Some(("wss", _)) => (text.to_owned(), true),
@@ -128,40 +119,8 @@ fn hub_url(text: &str) -> Result<String, String> {
     if is_whole { Ok(url) } else { Err(wrong()) }
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
-    if let Some(rule) = wrong_label_key(key) {
-        return Err(format!("the key {key:?} is not valid: {rule}"));
-    }
-    if let Some(rule) = wrong_label_value(value) {
-        return Err(format!("the value {value:?} is not valid: {rule}"));
-    }
-    Ok((key.to_owned(), value.to_owned()))
-}
-
-fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf {
+pub(super) fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf {
     given.unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.key")))
-}
-
-pub(super) fn run_join(join: &Join) -> anyhow::Result<ExitCode> {
-    for (at, (label, _)) in join.labels.iter().enumerate() {
-        if join.labels[..at].iter().any(|(earlier, _)| earlier == label) {
-            output::tell(&format!(
-                "error: --label {label} is given twice\nhint: a cluster has one value for each label\n"
-            ));
-            return Ok(exit::usage());
-        }
-    }
-    let path = key_path(join.key.clone(), &join.cluster);
-    let key = keys::read_or_make(&path)?;
-    output::tell(&format!(
-        "The key of cluster {} is in {}; keep it where its agent runs.\n",
-        join.cluster,
-        path.display()
-    ));
-    let file = join::cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text());
-    output::print(&file);
-    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {

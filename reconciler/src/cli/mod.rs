@@ -35,6 +35,8 @@ mod hub;
 #[cfg(feature = "hub")]
 mod hub_view;
 mod init;
+#[cfg(feature = "agent")]
+mod join;
 #[cfg(any(feature = "hub", feature = "agent"))]
 mod keys;
 mod kubeconfig;
@@ -194,7 +196,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Hub(hub) => until_signal(|shutdown| hub::run(*hub, shutdown)),
         #[cfg(feature = "agent")]
         Command::Agent(agent) => match agent.join() {
-            Some(join) => agent::run_join(join),
+            Some(join) => join::run(join),
             None => until_signal(|shutdown| agent::run(*agent, shutdown)),
         },
         #[cfg(feature = "hub")]
