@@ -56,6 +56,19 @@ const GOALS: &[(&str, &str, Goal)] = &[
     ("schedule", "one_subscription", Goal::AtMost(20.0)),
     ("schedule", "cold_10000x100", Goal::AtMost(5_000.0)),
     ("schedule", "rss_1000x1000", Goal::AtMost(300.0)),
+    ("tunnel", "one_stream_vs_raw_tls", Goal::AtLeast(0.6)),
+    ("tunnel", "hundred_streams_vs_raw_tls", Goal::AtLeast(0.5)),
+    ("tunnel", "whole_path_vs_raw_tls", Goal::AtLeast(0.35)),
+    ("tunnel", "cpu_vs_raw_tls", Goal::AtMost(2.6)),
+    ("tunnel", "small_request_added_p50", Goal::AtMost(60.0)),
+    ("tunnel", "request_under_bulk_p99_vs_path_rtt", Goal::AtMost(1.15)),
+    ("tunnel", "bulk_on_slow_link", Goal::AtLeast(0.9)),
+    ("tunnel", "idle_tunnel_hub", Goal::AtMost(45.0)),
+    ("tunnel", "handshakes", Goal::AtLeast(800.0)),
+    ("tunnel", "kubectl_list_vs_direct", Goal::AtMost(1.15)),
+    ("tunnel", "parallel_gets_vs_direct", Goal::AtLeast(0.8)),
+    ("tunnel", "one_get_added_p50", Goal::AtMost(1.0)),
+    ("tunnel", "blackhole_noticed", Goal::AtMost(25.0)),
 ];
 
 /// The goal of a figure; some figures have none.

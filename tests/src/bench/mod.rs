@@ -17,6 +17,7 @@ mod push;
 mod render;
 mod rendered;
 mod schedule;
+mod tunnel;
 
 pub use figures::{Figures, percentile};
 
@@ -32,6 +33,7 @@ const BENCHES: &[Bench] = &[
     ("render", render::run),
     ("rendered", rendered::run),
     ("schedule", schedule::run),
+    ("tunnel", tunnel::run),
 ];
 
 /// The names of all benches.
