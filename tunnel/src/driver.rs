@@ -70,6 +70,7 @@ pub(crate) async fn drive<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketSt
         timer,
         frames: Vec::new(),
         flushing: false,
+        held: None,
     };
     let reason = std::future::poll_fn(|cx| driver.poll(cx)).await;
     tracing::debug!(error = %reason, "Closed tunnel.");
@@ -85,6 +86,8 @@ struct Driver<S> {
     timer: Pin<Box<Sleep>>,
     frames: Vec<Bytes>,
     flushing: bool,
+    /// Ends when the bandwidth lets something out again.
+    held: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
@@ -155,7 +158,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<(), CloseReason> {
         for _ in 0..BATCHES_PER_TURN {
             if !self.flushing {
-                self.shared.batch(&mut self.frames, BATCH_BYTES);
+                let held_until = self.shared.batch(&mut self.frames);
+                self.held = held_until.map(|due| Box::pin(sleep_until(due)));
+                if let Some(held) = &mut self.held
+                    && held.as_mut().poll(cx).is_ready()
+                {
+                    continue;
+                }
                 if self.frames.is_empty() {
                     return Ok(());
                 }

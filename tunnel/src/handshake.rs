@@ -23,7 +23,7 @@ use crate::frame::{Auth, Frame, FrameError, GoAway, GoAwayReason, Hello, Kind, P
 use crate::identity::{KeyError, Proof, PublicKey, Role, SecretKey, fresh_nonce};
 use crate::limits::{
     CLOSE_TIMEOUT, CLUSTER_NAME_BYTES_MAX, ENDPOINT_BYTES_MAX, ENDPOINTS_MAX, FRAME_PAYLOAD_BYTES, JSON_BYTES_MAX,
-    STEP_TIMEOUT, STREAMS_MAX, VERSION_CHARS_MAX, WINDOW_BYTES,
+    STEP_TIMEOUT, STREAMS_MAX, VERSION_CHARS_MAX, WINDOW_BYTES_FIRST,
 };
 use crate::mux::Terms;
 
@@ -207,7 +207,7 @@ fn hello(us: &Introduction<'_>) -> Result<Hello, HandshakeError> {
         protocol: ProtocolRange::OURS,
         features: Vec::new(),
         max_frame: FRAME_PAYLOAD_BYTES as u32,
-        initial_window: WINDOW_BYTES,
+        initial_window: WINDOW_BYTES_FIRST,
         max_streams: STREAMS_MAX as u32,
         cluster: us.cluster.to_owned(),
         version: us.version.chars().take(VERSION_CHARS_MAX).collect(),
@@ -245,7 +245,7 @@ fn agree(role: Role, theirs: Hello, key: PublicKey) -> Agreed {
         role,
         frame_bytes_in: FRAME_PAYLOAD_BYTES,
         frame_bytes_out: FRAME_PAYLOAD_BYTES.min(theirs.max_frame as usize),
-        window_in: WINDOW_BYTES,
+        window_in: WINDOW_BYTES_FIRST,
         window_out: theirs.initial_window,
         streams_max: STREAMS_MAX.min(theirs.max_streams as usize),
         ping_jitter: random(),

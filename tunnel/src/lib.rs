@@ -19,12 +19,15 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod allowance;
 pub mod backoff;
 pub mod endpoint;
 pub mod frame;
 pub mod identity;
 pub mod limits;
+pub mod meters;
 pub mod mux;
+pub mod pool;
 
 mod driver;
 mod handshake;
@@ -32,6 +35,7 @@ mod shared;
 mod stream;
 mod tls;
 
+pub use allowance::Allowance;
 pub use endpoint::accept::{AcceptError, AcceptOptions, KeyLookup, accept};
 pub use endpoint::connect::{ConnectError, ConnectOptions, connect};
 pub use endpoint::{Grant, Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};

@@ -17,6 +17,18 @@ pub const FRAME_PAYLOAD_BYTES_MIN: usize = JSON_BYTES_MAX;
 /// What we ask for: 32 KiB costs no throughput against 64 KiB and halves the wait behind one frame.
 pub const FRAME_PAYLOAD_BYTES: usize = 32 * 1024;
 
+/// What we send at most on a slow link: 1.3 ms of 100 Mbit/s.
+pub const FRAME_PAYLOAD_BYTES_SLOW: usize = 16 * 1024;
+
+/// 1 Gbit/s. From here on a large frame holds nothing up that a person would notice.
+pub const FAST_LINK_BYTES_PER_SECOND: f64 = 125e6;
+
+/// Bytes after which a link's pace is judged anew: a few batches, so that one that stalled decides nothing.
+pub const PACE_BYTES: u64 = 256 * 1024;
+
+/// Time after which it is judged, however little went through.
+pub const PACE_TIME: Duration = Duration::from_millis(20);
+
 /// HELLO and OPEN are parsed as JSON, so they are small before they meet a parser.
 pub const JSON_BYTES_MAX: usize = 4 * 1024;
 
@@ -41,8 +53,15 @@ pub const ENDPOINT_BYTES_MAX: usize = 128;
 /// Characters of a program's version; it only stands in logs and tables.
 pub const VERSION_CHARS_MAX: usize = 64;
 
-/// Credit a stream starts with. 256 KiB fills a 100 Mbit/s path of 20 ms; growth comes on top.
+/// Credit that HELLO gives every stream. The receiver adds to it at once where memory allows, and so
+/// [`STREAMS_MAX`] streams that never get more take a quarter of [`TUNNEL_WINDOW_BYTES_MAX`].
+pub const WINDOW_BYTES_FIRST: u32 = 16 * 1024;
+
+/// Window a stream starts with. 256 KiB fills a 100 Mbit/s path of 20 ms; growth comes on top.
 pub const WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Window a stream starts with where memory is scarce.
+pub const WINDOW_BYTES_SCARCE: u32 = 64 * 1024;
 
 /// Smallest first window a peer may grant: below one small frame a stream cannot move sensibly.
 pub const WINDOW_BYTES_MIN: u32 = FRAME_PAYLOAD_BYTES_MIN as u32;
@@ -50,15 +69,43 @@ pub const WINDOW_BYTES_MIN: u32 = FRAME_PAYLOAD_BYTES_MIN as u32;
 /// Largest credit a stream may hold: 4 MiB fills 100 Mbit/s at 300 ms; more only fills memory.
 pub const WINDOW_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
+/// Time without a byte after which a grown window is taken back as it is used.
+pub const WINDOW_REST: Duration = Duration::from_secs(10);
+
+/// Sum of all windows of a tunnel: what a peer can make us hold. Sixteen streams with the largest window.
+pub const TUNNEL_WINDOW_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// One part of so many of a process's memory may be promised to peers.
+pub const POOL_SHARE: u64 = 4;
+
+/// Where nobody says how much memory there is, or it is very little: one tunnel's worth.
+pub const POOL_BYTES_MIN: u64 = TUNNEL_WINDOW_BYTES_MAX;
+
 /// Streams one peer may have open at once, in both directions together.
 pub const STREAMS_MAX: usize = 1_000;
 
 /// Opens that wait for an answer, each way. A stalled side must not collect tens of thousands.
 pub const PENDING_OPENS_MAX: usize = 100;
 
+/// Opens a second, each way. One request of a person is one stream, and sixteen callers of one cluster get
+/// about 3,000 answers a second from an API server; more is a caller that runs wild.
+pub const OPENS_PER_SECOND: f64 = 5_000.0;
+
+/// Time whose opens may come at once, after a rest.
+pub const OPENS_BURST: Duration = Duration::from_secs(1);
+
+/// Time whose bytes may go at once where bandwidth is capped: a few batches at 100 Mbit/s.
+pub const BANDWIDTH_BURST: Duration = Duration::from_millis(20);
+
 /// Bytes a stream queues towards the wire before its writer waits: four frames keep the driver busy,
 /// and what is queued here no longer can be overtaken within its stream.
 pub const SEND_QUEUE_BYTES: usize = 4 * FRAME_PAYLOAD_BYTES;
+
+/// Bytes that all streams of a tunnel queue before each queues one small frame only.
+pub const TUNNEL_QUEUE_BYTES_CROWDED: usize = 16 * 1024 * 1024;
+
+/// What a stream then queues; [`STREAMS_MAX`] of these are as much again.
+pub const SEND_QUEUE_BYTES_CROWDED: usize = FRAME_PAYLOAD_BYTES_SLOW;
 
 /// Payloads below this are copied out of the WebSocket's read buffer, and gathered up to one page, so
 /// that a stream of one-byte frames pins neither 32 KiB blocks nor one allocation per byte.
@@ -80,14 +127,18 @@ pub const IDLE_FIRST_IN_A_ROW: u32 = 8;
 /// Bytes taken from the mux before a flush: two frames, about what `NOTSENT_LOWAT_BYTES` lets out at once.
 pub const BATCH_BYTES: usize = 64 * 1024;
 
+/// The same on a slow link: one small frame.
+pub const BATCH_BYTES_SLOW: usize = FRAME_PAYLOAD_BYTES_SLOW;
+
 /// Messages the driver reads before it turns to writing: no side can starve the other.
 pub const MESSAGES_PER_TURN: usize = 64;
 
 /// Batches the driver writes before other tasks of its worker get their turn: 1 MiB.
 pub const BATCHES_PER_TURN: usize = 16;
 
-/// tungstenite zero-fills its read buffer for every read, so it is paid once per small message.
-pub const WEBSOCKET_READ_BUFFER_BYTES: usize = 32 * 1024;
+/// One TLS record. tungstenite zero-fills it for every read, so it is paid once per small message, and every idle
+/// tunnel keeps one.
+pub const WEBSOCKET_READ_BUFFER_BYTES: usize = 16 * 1024;
 
 /// tungstenite's own bound on what it buffers when the socket does not take it.
 pub const WEBSOCKET_WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
@@ -101,8 +152,12 @@ pub const KEY_FILE_BYTES_MAX: usize = 16 * 1024;
 /// Silence after which we ask the peer for a sign of life. NAT entries live 30 to 60 seconds.
 pub const PING_AFTER: Duration = Duration::from_secs(10);
 
-/// Silence after which the peer is dead. Any byte counts, so bulk never kills a tunnel.
-pub const DEAD_AFTER: Duration = Duration::from_secs(25);
+/// Age at which the round-trip time is measured anew, while windows grow by it.
+pub const RTT_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// Silence after which the peer is dead. Any byte counts, so bulk never kills a tunnel. A second less than the 25
+/// that are promised, because timers and processors may be late.
+pub const DEAD_AFTER: Duration = Duration::from_secs(24);
 
 /// All of TCP, TLS, upgrade and HELLO.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -14,9 +14,11 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::allowance::Allowance;
 use crate::backoff::Outcome;
 use crate::frame::{GoAway, Open, OpenCode, Reset};
 use crate::limits::PENDING_OPENS_MAX;
+use crate::meters::Meters;
 use crate::mux::{Death, Event, Mux, Terms, Violation};
 
 /// Why a tunnel is over.
@@ -76,15 +78,17 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     driver: AtomicWaker,
     began: Instant,
+    meters: Arc<Meters>,
     closed: watch::Sender<Option<CloseReason>>,
     draining: watch::Sender<Option<GoAway>>,
 }
 
 impl Shared {
-    pub(crate) fn new(terms: Terms) -> (Arc<Self>, mpsc::Receiver<(u32, Open)>) {
+    pub(crate) fn new(terms: Terms, allowance: Allowance) -> (Arc<Self>, mpsc::Receiver<(u32, Open)>) {
         // The state machine lets this many opens be undecided. Those the peer took back may stand here as well.
+        let meters = Arc::clone(&allowance.meters);
         let (incoming, opens) = mpsc::channel(PENDING_OPENS_MAX);
-        let mux = Mux::new(terms, Duration::ZERO);
+        let mux = Mux::with_allowance(terms, allowance, Duration::ZERO);
         let state = State {
             mux,
             wakers: HashMap::new(),
@@ -95,6 +99,7 @@ impl Shared {
             state: Mutex::new(state),
             driver: AtomicWaker::new(),
             began: Instant::now(),
+            meters,
             closed: watch::Sender::new(None),
             draining: watch::Sender::new(None),
         };
@@ -199,22 +204,31 @@ impl Shared {
         self.with(|mux| mux.on_frame(message, now))
     }
 
-    /// Moves up to `bytes_max` bytes of frames out of the state machine, and at least one frame.
-    pub(crate) fn batch(&self, frames: &mut Vec<Bytes>, bytes_max: usize) {
+    /// Moves a batch of frames out of the state machine, and at least one if there is one. Without any: when
+    /// to ask again for what the bandwidth holds back.
+    pub(crate) fn batch(&self, frames: &mut Vec<Bytes>) -> Option<Instant> {
         let now = self.now();
-        self.with(|mux| {
-            let mut bytes = 0;
+        let held_until = self.with(|mux| {
+            let (mut bytes, bytes_max) = (0, mux.batch_bytes());
             while bytes < bytes_max
                 && let Some(frame) = mux.next_frame(now)
             {
                 bytes += frame.len();
                 frames.push(frame);
             }
+            if bytes == 0 { mux.held_until() } else { None }
         });
+        held_until.map(|due| self.began + due)
     }
 
     pub(crate) fn flushed(&self) {
-        self.with(Mux::flushed);
+        let now = self.now();
+        self.with(|mux| mux.flushed(now));
+    }
+
+    /// Counts how an open of ours ended.
+    pub(crate) fn opened(&self, refused: Option<OpenCode>, took: Duration) {
+        self.meters.opened(refused, took);
     }
 
     pub(crate) fn tick(&self) -> Result<Instant, Death> {

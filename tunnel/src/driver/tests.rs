@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
 
 use super::*;
+use crate::allowance::Allowance;
 use crate::frame::{Open, TargetClass};
 use crate::identity::Role;
 use crate::limits::{FRAME_PAYLOAD_BYTES, STREAMS_MAX, WINDOW_BYTES};
@@ -38,7 +39,7 @@ async fn end(pipe: DuplexStream, role: Role) -> End {
         streams_max: STREAMS_MAX,
         ping_jitter: 0.5,
     };
-    let (shared, opens) = Shared::new(terms);
+    let (shared, opens) = Shared::new(terms, Allowance::default());
     tokio::spawn(drive(socket(pipe, role).await, Arc::clone(&shared)));
     End { shared, opens }
 }
@@ -55,7 +56,10 @@ async fn closed(end: &End) -> CloseReason {
 
 fn open(end: &End) -> TunnelStream {
     let wish = Open::new(TargetClass::Deliver, "", Duration::from_secs(5));
-    let id = end.shared.act(|mux| mux.open(&wish)).expect("there is room");
+    let id = end
+        .shared
+        .act(|mux| mux.open(&wish, Duration::ZERO))
+        .expect("there is room");
     TunnelStream::new(Arc::clone(&end.shared), id)
 }
 

@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
 use super::{Tunnel, start};
+use crate::allowance::Allowance;
 use crate::driver::{tune, websocket_config};
 use crate::handshake::{HandshakeError, Introduction, as_hub};
 use crate::identity::{PublicKey, SecretKey};
@@ -44,6 +45,8 @@ pub struct AcceptOptions {
     pub server_id: String,
     /// Where else the hub can be reached, as URLs; may be empty, at most 16.
     pub endpoints: Vec<String>,
+    /// Memory, meters and bandwidth of its tunnels.
+    pub allowance: Allowance,
 }
 
 impl AcceptOptions {
@@ -58,6 +61,7 @@ impl AcceptOptions {
             version,
             server_id: String::new(),
             endpoints: Vec::new(),
+            allowance: Allowance::default(),
         })
     }
 }
@@ -119,7 +123,8 @@ async fn steps(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel, Acc
         exporter: Some(exporter),
     };
     let agreed = as_hub(&mut socket, &us, |cluster| options.keys.keys_of(cluster)).await;
-    Ok(start(socket, agreed.map_err(AcceptError::Handshake)?))
+    let agreed = agreed.map_err(AcceptError::Handshake)?;
+    Ok(start(socket, agreed, options.allowance.clone()))
 }
 
 #[expect(clippy::result_large_err, reason = "the form of tungstenite's callback")]

@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite;
 
 use super::accept::PATH;
 use super::{Tunnel, start};
+use crate::allowance::Allowance;
 use crate::backoff::Outcome;
 use crate::driver::{tune, websocket_config};
 use crate::handshake::{HandshakeError, Introduction, as_agent};
@@ -37,6 +38,8 @@ pub struct ConnectOptions {
     pub version: String,
     /// For all steps together; raising it only makes a dead address cost more.
     pub handshake_timeout: Duration,
+    /// Memory, meters and bandwidth of its tunnels.
+    pub allowance: Allowance,
 }
 
 impl ConnectOptions {
@@ -58,6 +61,7 @@ impl ConnectOptions {
             epoch,
             version,
             handshake_timeout,
+            allowance: Allowance::default(),
         }
     }
 }
@@ -160,7 +164,7 @@ async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
     let agreed = as_agent(&mut socket, &us, &options.pins)
         .await
         .map_err(ConnectError::Handshake)?;
-    Ok(start(socket, agreed))
+    Ok(start(socket, agreed, options.allowance.clone()))
 }
 
 /// A URL taken apart.

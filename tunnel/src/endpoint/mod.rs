@@ -51,6 +51,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tracing::Instrument as _;
 
+use crate::allowance::Allowance;
 use crate::driver::drive;
 use crate::handshake::Agreed;
 use crate::identity::PublicKey;
@@ -85,11 +86,11 @@ pub struct Tunnel {
     pub session: Session,
 }
 
-fn start<S>(socket: WebSocketStream<S>, agreed: Agreed) -> Tunnel
+fn start<S>(socket: WebSocketStream<S>, agreed: Agreed, allowance: Allowance) -> Tunnel
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (shared, opens) = Shared::new(agreed.terms);
+    let (shared, opens) = Shared::new(agreed.terms, allowance);
     tokio::spawn(drive(socket, Arc::clone(&shared)).instrument(tracing::info_span!("tunnel")));
     Tunnel {
         peer: agreed.peer,

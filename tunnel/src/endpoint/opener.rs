@@ -60,6 +60,7 @@ impl Opener {
             Ok(Ok(())) => Ok(stream),
             Ok(Err(error)) => Err(error),
             Err(_) => {
+                grant.count(Some(OpenCode::DialTimeout));
                 stream.reset(OpenCode::Cancelled, "not answered in time");
                 Err(OpenError {
                     code: OpenCode::DialTimeout,
@@ -72,12 +73,15 @@ impl Opener {
     /// Opens a stream without waiting for the peer's answer: bytes may be written at once, within the stream's credit, which
     /// saves a round trip. A refusal ends reads and writes; [`Grant::wait`] tells it apart from what comes later.
     pub fn begin(&self, open: &Open) -> Result<(TunnelStream, Grant), OpenError> {
-        let id = self.shared.act(|mux| mux.open(open))?;
+        let began = self.shared.now();
+        let opened = self.shared.act(|mux| mux.open(open, began));
+        let id = opened.inspect_err(|reset| self.shared.opened(Some(reset.code), Duration::ZERO))?;
         // From here on the stream's drop gives the id back.
         let stream = TunnelStream::new(Arc::clone(&self.shared), id);
         let grant = Grant {
             shared: Arc::clone(&self.shared),
             id,
+            began,
         };
         Ok((stream, grant))
     }
@@ -87,6 +91,7 @@ impl Opener {
 pub struct Grant {
     shared: Arc<Shared>,
     id: u32,
+    began: Duration,
 }
 
 impl Grant {
@@ -102,6 +107,13 @@ impl Grant {
                 });
             opened.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
         });
-        granted.await.map_err(OpenError::from)
+        let outcome = granted.await;
+        self.count(outcome.as_ref().err().map(|reset| reset.code));
+        outcome.map_err(OpenError::from)
+    }
+
+    fn count(&self, refused: Option<OpenCode>) {
+        self.shared
+            .opened(refused, self.shared.now().saturating_sub(self.began));
     }
 }

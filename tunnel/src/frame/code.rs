@@ -42,6 +42,11 @@ impl OpenCode {
         Self::Gone,
     ];
 
+    /// Its place in [`OpenCode::ALL`].
+    pub(crate) fn index(self) -> usize {
+        self as usize - 1
+    }
+
     /// A number we do not know comes from a newer peer and is `Internal` to us.
     pub(super) fn from_wire(number: u16) -> Self {
         Self::ALL
@@ -106,6 +111,11 @@ impl GoAwayReason {
         Self::Version,
         Self::Overload,
     ];
+
+    /// Its place in [`GoAwayReason::ALL`].
+    pub(crate) fn index(self) -> usize {
+        self as usize - 1
+    }
 
     /// A number we do not know comes from a newer peer; it still wants us to leave.
     pub(super) fn from_wire(number: u16) -> Self {

@@ -18,7 +18,7 @@ fn hello(cluster: &str) -> Hello {
         protocol: ProtocolRange { min: 1, max: 1 },
         features: Vec::new(),
         max_frame: 32_768,
-        initial_window: 262_144,
+        initial_window: 16_384,
         max_streams: 1_000,
         cluster: cluster.to_owned(),
         version: "0.1.0".to_owned(),

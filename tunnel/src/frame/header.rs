@@ -53,6 +53,34 @@ impl Kind {
         Self::GoAway,
     ];
 
+    /// Its place in [`Kind::ALL`].
+    pub(crate) fn index(self) -> usize {
+        usize::from(self as u8 & !CRITICAL) - 1
+    }
+
+    /// What a frame of ours is.
+    pub(crate) fn of(frame: &[u8]) -> Option<Self> {
+        frame.first().copied().and_then(Self::from_wire)
+    }
+
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hello => "Hello",
+            Self::Auth => "Auth",
+            Self::Open => "Open",
+            Self::OpenOk => "OpenOk",
+            Self::Data => "Data",
+            Self::Window => "Window",
+            Self::Fin => "Fin",
+            Self::Rst => "Rst",
+            Self::Ping => "Ping",
+            Self::Pong => "Pong",
+            Self::GoAway => "GoAway",
+        }
+    }
+
     fn from_wire(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }

@@ -14,7 +14,9 @@ use crate::limits::{CONTROL_FRAMES_MAX, STREAMS_MAX};
 /// A machine with something in every state: opening, incoming, open, half closed, ended.
 fn busy(role: Role) -> Mux {
     let mut mux = Mux::new(terms(role), START);
-    let ids: Vec<u32> = (0..4).map(|_| mux.open(&open()).expect("there is room")).collect();
+    let ids: Vec<u32> = (0..4)
+        .map(|_| mux.open(&open(), START).expect("there is room"))
+        .collect();
     let peer_first = if role == Role::Hub { 2 } else { 1 };
     for id in [peer_first, peer_first + 2, peer_first + 4] {
         let asked = crate::frame::encode(&crate::frame::Frame::Open(id, open())).expect("it fits");

@@ -5,15 +5,20 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::stream::{Phase, Stream};
+use super::window::Wish;
 use super::{Event, Mux, Violation};
 use crate::frame::{Frame, FrameError, GoAway, Kind, Open, OpenCode, Reset, decode};
 use crate::identity::Role;
-use crate::limits::{CONTROL_FRAMES_MAX, PENDING_OPENS_MAX};
+use crate::limits::CONTROL_FRAMES_MAX;
+use crate::meters::{Direction, Limit};
 
 impl Mux {
     /// Takes one message of the peer. After an error the tunnel must be closed.
     pub fn on_frame(&mut self, message: Bytes, now: Duration) -> Result<(), Violation> {
         self.liveness.received(now);
+        if let Some(kind) = Kind::of(&message) {
+            self.meters.frame(Direction::In, kind);
+        }
         match decode(message, self.terms.frame_bytes_in) {
             Ok(Some(frame)) => self.on_known(frame, now)?,
             Ok(None) => {}
@@ -21,6 +26,7 @@ impl Mux {
         }
         let waiting = self.outbox.control_len();
         if waiting > CONTROL_FRAMES_MAX {
+            self.meters.refused(Limit::ControlFrames);
             Err(Violation::Flood { waiting })
         } else {
             Ok(())
@@ -31,10 +37,14 @@ impl Mux {
         match frame {
             Frame::Hello(_) => Err(Violation::Unexpected(Kind::Hello)),
             Frame::Auth(_) => Err(Violation::Unexpected(Kind::Auth)),
-            Frame::Open(id, open) => self.on_open(id, open),
+            Frame::Open(id, open) => self.on_open(id, open, now),
             Frame::OpenOk(id) => self.on_open_ok(id),
-            Frame::Data(id, payload) => self.on_stream(id, |stream| stream.recv.data(payload)),
-            Frame::Fin(id) => self.on_stream(id, |stream| stream.recv.finish()),
+            Frame::Data(id, payload) => self.on_data(id, payload, now),
+            Frame::Fin(id) => {
+                self.on_stream(id, |stream| stream.recv.finish())?;
+                self.reclaim(id);
+                Ok(())
+            }
             Frame::Window(id, credit) => self.on_stream(id, |stream| stream.send.grant(credit)),
             Frame::Rst(id, reset) => self.on_rst(id, reset),
             Frame::Ping(echo) => {
@@ -85,22 +95,54 @@ impl Mux {
         Ok(())
     }
 
-    fn on_open(&mut self, id: u32, open: Open) -> Result<(), Violation> {
+    fn on_open(&mut self, id: u32, open: Open, now: Duration) -> Result<(), Violation> {
         self.claim(id)?;
-        let refusal = if self.refuses_opens {
-            Some(Reset::new(OpenCode::Gone, "tunnel is closing"))
-        } else if self.streams.len() >= self.terms.streams_max || self.incoming >= PENDING_OPENS_MAX {
-            Some(Reset::new(OpenCode::Limit, "too many streams are open or being opened"))
-        } else {
-            None
-        };
-        if let Some(reset) = refusal {
-            self.control(&Frame::Rst(id, reset));
-            return Ok(());
+        match self.admit(id, now) {
+            Ok(()) => {
+                self.incoming += 1;
+                self.events.push_back(Event::Incoming(id, open));
+            }
+            Err(reset) => self.control(&Frame::Rst(id, reset)),
         }
-        self.insert(id, Phase::Incoming);
-        self.incoming += 1;
-        self.events.push_back(Event::Incoming(id, open));
+        Ok(())
+    }
+
+    fn admit(&mut self, id: u32, now: Duration) -> Result<(), Reset> {
+        if self.refuses_opens {
+            return Err(Reset::new(OpenCode::Gone, "tunnel is closing"));
+        }
+        let in_time = self.opens_in.is_due(now);
+        self.opens_in.spend(if in_time { 1.0 } else { 0.0 }, now);
+        if let Some(limit) = self.crowded(self.incoming, in_time) {
+            return Err(self.limited(limit));
+        }
+        if self.insert(id, Phase::Incoming, now) {
+            Ok(())
+        } else {
+            Err(self.limited(Limit::Memory))
+        }
+    }
+
+    fn on_data(&mut self, id: u32, payload: Bytes, now: Duration) -> Result<(), Violation> {
+        let bytes = payload.len();
+        self.meters.data(Direction::In, bytes);
+        self.on_stream(id, |stream| stream.recv.data(payload))?;
+        let rtt = self.liveness.rtt();
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.ended.is_none()) else {
+            return Ok(());
+        };
+        let window = stream.recv.window();
+        match stream.recv.wish(bytes, now, rtt) {
+            Wish::Nothing => {}
+            Wish::Rtt => self.probe(now),
+            Wish::Window(wider) => {
+                if self.budget.grow(window, wider) {
+                    stream.recv.widen(wider);
+                    self.grant_if_due(id);
+                }
+                self.probe(now);
+            }
+        }
         Ok(())
     }
 
@@ -158,14 +200,17 @@ impl Mux {
     fn on_rst(&mut self, id: u32, reset: Reset) -> Result<(), Violation> {
         let Some(stream) = self.live(id)? else { return Ok(()) };
         let phase = stream.phase;
-        stream.end(reset);
+        let unsent = stream.end(reset);
+        self.unqueue(unsent);
         self.settle(phase);
+        self.reclaim(id);
         self.events.push_back(Event::Ended(id));
         Ok(())
     }
 
     fn on_go_away(&mut self, away: GoAway) {
         self.peer_refuses_opens = true;
+        self.meters.go_away(Direction::In, away.reason);
         let gone = Reset::new(OpenCode::Gone, "peer went away before it saw this stream");
         let is_unseen = |id: &u32| *id > away.last_stream && self.is_ours(*id);
         let unseen: Vec<u32> = self.streams.keys().copied().filter(is_unseen).collect();

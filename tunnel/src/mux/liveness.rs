@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Death;
-use crate::limits::{DEAD_AFTER, PING_AFTER};
+use crate::limits::{DEAD_AFTER, PING_AFTER, RTT_AGE_MAX};
 
 /// The times a tunnel lives by, all since its beginning.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub(super) struct Liveness {
     pinged: Option<Duration>,
     unflushed: Option<Duration>,
     rtt: Option<Duration>,
+    /// When the last answer that told it came.
+    measured: Option<Duration>,
 }
 
 /// What the time asks for.
@@ -34,7 +36,22 @@ impl Liveness {
             pinged: None,
             unflushed: None,
             rtt: None,
+            measured: None,
         }
+    }
+
+    /// A ping that is sent for the round-trip time alone, unless that is known well enough or on its way.
+    pub(super) fn probe(&mut self, now: Duration) -> Option<[u8; 8]> {
+        let is_young = |time: Duration| now.saturating_sub(time) < RTT_AGE_MAX;
+        let is_known = self.measured.is_some_and(is_young);
+        let is_asked = self.pinged.is_some_and(is_young);
+        (!is_known && !is_asked).then(|| self.ping(now))
+    }
+
+    fn ping(&mut self, now: Duration) -> [u8; 8] {
+        let nanos = now.as_nanos() as u64;
+        self.pinged = Some(Duration::from_nanos(nanos));
+        nanos.to_be_bytes()
     }
 
     /// Any message counts, not only a PONG: bulk must never kill a tunnel.
@@ -47,6 +64,7 @@ impl Liveness {
         let sent = Duration::from_nanos(u64::from_be_bytes(echo));
         if Some(sent) == self.pinged {
             self.rtt = Some(now.saturating_sub(sent));
+            self.measured = Some(now);
         }
     }
 
@@ -89,8 +107,6 @@ impl Liveness {
         if now < self.ping_due() {
             return Tick::Nothing;
         }
-        let nanos = now.as_nanos() as u64;
-        self.pinged = Some(Duration::from_nanos(nanos));
-        Tick::Ping(nanos.to_be_bytes())
+        Tick::Ping(self.ping(now))
     }
 }

@@ -1,17 +1,27 @@
 //! The tunnel's state and what our own side may ask of it.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::liveness::{Liveness, Tick};
 use super::outbox::Outbox;
+use super::pace::Pace;
+use super::rate::Rate;
 use super::stream::{Phase, Stream};
+use super::window::Budget;
 use super::{Death, Event, Taken};
-use crate::frame::{Frame, GoAway, GoAwayReason, Open, OpenCode, Reset, encode};
+use crate::allowance::Allowance;
+use crate::frame::{Frame, GoAway, GoAwayReason, Kind, Open, OpenCode, Reset, encode};
 use crate::identity::Role;
-use crate::limits::{CONTROL_FRAMES_MAX, PENDING_OPENS_MAX};
+use crate::limits::{
+    BANDWIDTH_BURST, CONTROL_FRAMES_MAX, HEADER_BYTES, OPENS_BURST, OPENS_PER_SECOND, PENDING_OPENS_MAX,
+    SEND_QUEUE_BYTES, SEND_QUEUE_BYTES_CROWDED, TUNNEL_QUEUE_BYTES_CROWDED,
+};
+use crate::meters::{Direction, Limit, Meters};
+use crate::pool::Pool;
 
 /// What both HELLOs agreed on, from our side.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +32,7 @@ pub struct Terms {
     pub frame_bytes_in: usize,
     /// Largest payload we send.
     pub frame_bytes_out: usize,
-    /// Credit a stream has towards us at its start.
+    /// Credit a stream has towards us before we add to it.
     pub window_in: u32,
     /// Credit a stream has towards the peer at its start.
     pub window_out: u32,
@@ -44,14 +54,38 @@ pub struct Mux {
     pub(super) outbox: Outbox,
     pub(super) events: VecDeque<Event>,
     pub(super) liveness: Liveness,
+    pub(super) budget: Budget,
+    pub(super) meters: Arc<Meters>,
+    /// Opens of the peer's.
+    pub(super) opens_in: Rate,
+    opens_out: Rate,
+    bandwidth: Option<Rate>,
+    pace: Pace,
+    /// Bytes that all streams have queued.
+    queued: usize,
     pub(super) refuses_opens: bool,
     pub(super) peer_refuses_opens: bool,
 }
 
 impl Mux {
-    /// A tunnel whose handshake has just ended.
+    /// A tunnel whose handshake has just ended, with memory and meters of its own.
     #[must_use]
     pub fn new(terms: Terms, now: Duration) -> Self {
+        let allowance = Allowance {
+            pool: Pool::of(u64::MAX),
+            meters: Arc::default(),
+            bandwidth: None,
+        };
+        Self::with_allowance(terms, allowance, now)
+    }
+
+    /// A tunnel that shares memory and meters with others.
+    #[must_use]
+    pub fn with_allowance(terms: Terms, allowance: Allowance, now: Duration) -> Self {
+        let opens = || Rate::new(OPENS_PER_SECOND, OPENS_BURST);
+        let bandwidth = allowance
+            .bandwidth
+            .map(|bytes| Rate::new(bytes.get() as f64, BANDWIDTH_BURST));
         Self {
             terms,
             streams: HashMap::new(),
@@ -62,6 +96,13 @@ impl Mux {
             outbox: Outbox::default(),
             events: VecDeque::new(),
             liveness: Liveness::new(terms.ping_jitter, now),
+            budget: Budget::new(allowance.pool),
+            meters: allowance.meters,
+            opens_in: opens(),
+            opens_out: opens(),
+            bandwidth,
+            pace: Pace::new(),
+            queued: 0,
             refuses_opens: false,
             peer_refuses_opens: false,
         }
@@ -82,25 +123,48 @@ impl Mux {
     /// Asks the peer for a stream. Bytes may be written before it answers; they count as its credit.
     ///
     /// Fails with `Gone` after a GOAWAY of either side and with `Limit` when too much is open or waiting.
-    pub fn open(&mut self, open: &Open) -> Result<u32, Reset> {
+    pub fn open(&mut self, open: &Open, now: Duration) -> Result<u32, Reset> {
         if self.refuses_opens || self.peer_refuses_opens {
             return Err(Reset::new(OpenCode::Gone, "tunnel is closing"));
         }
-        let crowded = self.streams.len() >= self.terms.streams_max
-            || self.opening >= PENDING_OPENS_MAX
-            || self.outbox.control_len() >= CONTROL_FRAMES_MAX / 2;
-        if crowded {
-            return Err(Reset::new(OpenCode::Limit, "too many streams are open or being opened"));
+        let unread = self.outbox.control_len() >= CONTROL_FRAMES_MAX / 2;
+        let limit = if unread { Some(Limit::ControlFrames) } else { None };
+        if let Some(limit) = limit.or_else(|| self.crowded(self.opening, self.opens_out.is_due(now))) {
+            return Err(self.limited(limit));
         }
         open.check().map_err(|what| Reset::new(OpenCode::Internal, what))?;
         let id = self.next_id;
         let frame =
             encode(&Frame::Open(id, open.clone())).map_err(|_| Reset::new(OpenCode::Internal, "open exceeds 4 KiB"))?;
+        if !self.insert(id, Phase::Opening, now) {
+            return Err(self.limited(Limit::Memory));
+        }
         self.use_up(id);
         self.outbox.control(frame);
-        self.insert(id, Phase::Opening);
+        self.opens_out.spend(1.0, now);
         self.opening += 1;
+        // The answer may be long, and it comes after one way there and back.
+        self.widen(id);
         Ok(id)
+    }
+
+    /// What speaks against one more stream; `pending` opens of its side wait for an answer.
+    pub(super) fn crowded(&self, pending: usize, in_time: bool) -> Option<Limit> {
+        if self.streams.len() >= self.terms.streams_max {
+            Some(Limit::Streams)
+        } else if pending >= PENDING_OPENS_MAX {
+            Some(Limit::PendingOpens)
+        } else if in_time {
+            None
+        } else {
+            Some(Limit::OpenRate)
+        }
+    }
+
+    /// A refusal that was counted.
+    pub(super) fn limited(&self, limit: Limit) -> Reset {
+        self.meters.refused(limit);
+        Reset::new(OpenCode::Limit, limit.text())
     }
 
     /// Ids are never reused; when they run out, the tunnel drains and the agent dials anew.
@@ -133,7 +197,34 @@ impl Mux {
         stream.phase = Phase::Open;
         self.incoming -= 1;
         self.control(&Frame::OpenOk(id));
+        self.widen(id);
         true
+    }
+
+    /// Gives a new stream the window that memory allows.
+    fn widen(&mut self, id: u32) {
+        // What a peer has finished already needs no credit.
+        let open = self.streams.get_mut(&id).filter(|stream| !stream.recv.is_finished());
+        let Some(stream) = open else { return };
+        let window = self.budget.start(stream.recv.window());
+        stream.recv.widen(window);
+        self.grant_if_due(id);
+    }
+
+    pub(super) fn grant_if_due(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get_mut(&id)
+            && stream.ended.is_none()
+            && stream.recv.schedules_grant()
+        {
+            self.outbox.grant(id);
+        }
+    }
+
+    /// Takes back what a stream's window no longer needs.
+    pub(super) fn reclaim(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            self.budget.give(stream.recv.reclaim());
+        }
     }
 
     /// Refuses a stream the peer asked for and releases its id.
@@ -153,7 +244,15 @@ impl Mux {
         if stream.send.is_finishing() {
             return Err(Reset::new(OpenCode::Internal, "write after finish"));
         }
-        let taken = stream.send.push(bytes, self.terms.frame_bytes_out);
+        let queue_max = if self.queued < TUNNEL_QUEUE_BYTES_CROWDED {
+            SEND_QUEUE_BYTES
+        } else {
+            SEND_QUEUE_BYTES_CROWDED
+        };
+        let frame_bytes_max = self.pace.frame_bytes(self.terms.frame_bytes_out);
+        let taken = stream.send.push(bytes, frame_bytes_max, queue_max);
+        self.queued += taken;
+        self.meters.queued(taken);
         self.schedule(id);
         Ok(taken)
     }
@@ -178,9 +277,8 @@ impl Mux {
             return Taken::Ended(gone());
         };
         let taken = stream.take();
-        if stream.ended.is_none() && stream.recv.schedules_grant() {
-            self.outbox.grant(id);
-        }
+        self.reclaim(id);
+        self.grant_if_due(id);
         taken
     }
 
@@ -193,8 +291,10 @@ impl Mux {
             return;
         }
         let phase = stream.phase;
-        stream.end(reset.clone());
+        let unsent = stream.end(reset.clone());
+        self.unqueue(unsent);
         self.settle(phase);
+        self.reclaim(id);
         self.control(&Frame::Rst(id, reset));
         self.events.push_back(Event::Ended(id));
     }
@@ -202,12 +302,33 @@ impl Mux {
     /// Gives the id back. A stream that is not complete is cancelled, so nothing is left on either side.
     pub fn release(&mut self, id: u32) {
         self.reset(id, Reset::new(OpenCode::Cancelled, ""));
-        self.streams.remove(&id);
+        if let Some(stream) = self.streams.remove(&id) {
+            self.budget.give(stream.recv.window());
+            self.meters.streams_ended(1);
+        }
+    }
+
+    pub(super) fn unqueue(&mut self, bytes: usize) {
+        self.queued -= bytes;
+        self.meters.unqueued(bytes);
+    }
+
+    /// Bytes written to streams that wait for their turn.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        self.queued
+    }
+
+    /// Bytes that the peer may make us hold.
+    #[must_use]
+    pub fn window_bytes(&self) -> u64 {
+        self.budget.used()
     }
 
     /// Announces that we take no new streams; those that are open go on.
     pub fn go_away(&mut self, away: GoAway) {
         if !std::mem::replace(&mut self.refuses_opens, true) {
+            self.meters.go_away(Direction::Out, away.reason);
             self.control(&Frame::GoAway(GoAway {
                 last_stream: self.last_peer_id,
                 ..away
@@ -220,10 +341,13 @@ impl Mux {
         self.outbox.clear();
         (self.refuses_opens, self.peer_refuses_opens) = (true, true);
         (self.opening, self.incoming) = (0, 0);
+        let mut unsent = 0;
         for (id, stream) in &mut self.streams {
-            stream.end(reset.clone());
+            unsent += stream.end(reset.clone());
+            self.budget.give(stream.recv.reclaim());
             self.events.push_back(Event::Ended(*id));
         }
+        self.unqueue(unsent);
     }
 
     /// The next thing to tell a stream's owner.
@@ -239,8 +363,36 @@ impl Mux {
 
     /// The next message for the peer. Whoever takes it says [`Mux::flushed`] once the socket has it.
     pub fn next_frame(&mut self, now: Duration) -> Option<Bytes> {
-        let frame = self.next_control_frame().or_else(|| self.next_stream_frame())?;
+        let frame = self.next_control_frame().or_else(|| self.next_data(now))?;
         self.liveness.taken_out(now);
+        self.pace.taken_out(frame.len(), now);
+        if let Some(kind) = Kind::of(&frame) {
+            self.meters.frame(Direction::Out, kind);
+        }
+        Some(frame)
+    }
+
+    /// When [`Mux::next_frame`] has something again that is held back now to keep to the bandwidth.
+    #[must_use]
+    pub fn held_until(&self) -> Option<Duration> {
+        let rate = self.bandwidth.as_ref().filter(|_| self.has_output());
+        rate.map(Rate::due)
+    }
+
+    /// Bytes to take out before they are flushed.
+    #[must_use]
+    pub fn batch_bytes(&self) -> usize {
+        self.pace.batch_bytes()
+    }
+
+    fn next_data(&mut self, now: Duration) -> Option<Bytes> {
+        if self.bandwidth.as_ref().is_some_and(|rate| !rate.is_due(now)) {
+            return None;
+        }
+        let frame = self.next_stream_frame()?;
+        if let Some(rate) = &mut self.bandwidth {
+            rate.spend(frame.len() as f64, now);
+        }
         Some(frame)
     }
 
@@ -273,16 +425,20 @@ impl Mux {
             if stream.send.unblocks() {
                 self.events.push_back(Event::Writable(id));
             }
-            if frame.is_some() {
-                return frame;
+            if let Some(frame) = frame {
+                let payload = frame.len() - HEADER_BYTES;
+                self.unqueue(payload);
+                self.meters.data(Direction::Out, payload);
+                return Some(frame);
             }
         }
         None
     }
 
     /// All that was taken out has reached the socket.
-    pub fn flushed(&mut self) {
+    pub fn flushed(&mut self, now: Duration) {
         self.liveness.flushed();
+        self.pace.flushed(now);
     }
 
     /// When [`Mux::tick`] has something to do next.
@@ -303,9 +459,22 @@ impl Mux {
         }
     }
 
-    pub(super) fn insert(&mut self, id: u32, phase: Phase) {
-        self.streams
-            .insert(id, Stream::new(phase, self.terms.window_out, self.terms.window_in));
+    /// False if there is no memory for it.
+    pub(super) fn insert(&mut self, id: u32, phase: Phase, now: Duration) -> bool {
+        if !self.budget.stream(self.terms.window_in) {
+            return false;
+        }
+        let stream = Stream::new(phase, self.terms.window_out, self.terms.window_in, now);
+        self.streams.insert(id, stream);
+        self.meters.stream_began();
+        true
+    }
+
+    /// Asks for the round-trip time if it is not known, or old.
+    pub(super) fn probe(&mut self, now: Duration) {
+        if let Some(echo) = self.liveness.probe(now) {
+            self.control(&Frame::Ping(echo));
+        }
     }
 
     /// A stream in this phase waits no more.
@@ -332,6 +501,13 @@ impl Mux {
             stream.send.scheduled = true;
             self.outbox.was_idle(id);
         }
+    }
+}
+
+impl Drop for Mux {
+    fn drop(&mut self) {
+        self.meters.streams_ended(self.streams.len());
+        self.meters.unqueued(self.queued);
     }
 }
 

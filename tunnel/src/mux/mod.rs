@@ -1,7 +1,8 @@
 //! Frames of a peer enter, events for our streams and frames for the peer leave: pure, without clock or task.
 //!
 //! [`Mux`] is the whole tunnel after its handshake, `stream` one stream's credit and queues, `outbox` the
-//! order in which frames go out, `liveness` when silence means death. Time is handed in as the
+//! order in which frames go out, `window` how much of it at once, `rate` and `pace` how fast, `liveness` when
+//! silence means death. Time is handed in as the
 //! `Duration` since the tunnel began. Sockets, wakers and tasks are deliberately not here: they are
 //! the driver's.
 //!
@@ -19,7 +20,10 @@ mod inbound;
 mod liveness;
 mod machine;
 mod outbox;
+mod pace;
+mod rate;
 mod stream;
+mod window;
 
 #[cfg(test)]
 mod fuzz_tests;

@@ -2,13 +2,18 @@
 //! whatever is done in whatever order.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::tests::{START, open, terms};
 use super::{Event, Mux, Taken, Terms};
+use crate::allowance::Allowance;
+use crate::frame::OpenCode;
 use crate::identity::Role;
+use crate::pool::Pool;
 
 /// One thing somebody does; numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
@@ -19,6 +24,7 @@ enum Op {
     Take { stream: usize },
     Cancel { stream: usize },
     Carry { frames: usize },
+    Wait { millis: u64 },
 }
 
 fn op() -> impl Strategy<Value = (bool, Op)> {
@@ -31,6 +37,8 @@ fn op() -> impl Strategy<Value = (bool, Op)> {
         8 => stream().prop_map(|stream| Op::Take { stream }),
         1 => stream().prop_map(|stream| Op::Cancel { stream }),
         8 => (1..12_usize).prop_map(|frames| Op::Carry { frames }),
+        2 => (1..60_u64).prop_map(|millis| Op::Wait { millis }),
+        1 => Just(Op::Wait { millis: 11_000 }),
     ];
     (any::<bool>(), what)
 }
@@ -49,6 +57,7 @@ struct Direction {
 /// One side, with the ids it still has to release.
 struct Side {
     mux: Mux,
+    pool: Arc<Pool>,
     held: Vec<u32>,
     towards_peer: VecDeque<Bytes>,
 }
@@ -58,7 +67,7 @@ struct World {
     /// By id and writing side.
     directions: BTreeMap<(u32, usize), Direction>,
     cancelled: Vec<u32>,
-    window: u32,
+    now: Duration,
 }
 
 /// The byte at a place of a direction, so that a swap or a gap shows at once.
@@ -70,7 +79,8 @@ fn byte(id: u32, side: usize, at: usize) -> u8 {
 }
 
 impl World {
-    fn new(window: u32, frame_bytes: usize) -> Self {
+    /// With a pool of so many first credits, each side's windows may grow little or much.
+    fn new(window: u32, frame_bytes: usize, credits: u64) -> Self {
         let side = |role| {
             let terms = Terms {
                 window_in: window,
@@ -78,8 +88,14 @@ impl World {
                 frame_bytes_out: frame_bytes,
                 ..terms(role)
             };
+            let allowance = Allowance {
+                pool: Pool::of(credits * u64::from(window)),
+                meters: Arc::default(),
+                bandwidth: None,
+            };
             Side {
-                mux: Mux::new(terms, START),
+                pool: Arc::clone(&allowance.pool),
+                mux: Mux::with_allowance(terms, allowance, START),
                 held: Vec::new(),
                 towards_peer: VecDeque::new(),
             }
@@ -88,7 +104,7 @@ impl World {
             sides: [side(Role::Hub), side(Role::Agent)],
             directions: BTreeMap::new(),
             cancelled: Vec::new(),
-            window,
+            now: START,
         }
     }
 
@@ -112,11 +128,24 @@ impl World {
             Op::Carry { frames } => {
                 self.carry(side, frames);
             }
+            Op::Wait { millis } => self.now += Duration::from_millis(millis),
+        }
+        self.check_budget();
+    }
+
+    /// What is promised to the peer is counted, and never more than there is.
+    fn check_budget(&self) {
+        for side in &self.sides {
+            let windows = side.mux.streams.values().map(|stream| u64::from(stream.recv.window()));
+            assert_eq!(windows.sum::<u64>(), side.pool.used(), "all windows are counted");
+            assert!(side.pool.used() <= side.pool.bytes_max(), "no more than the budget");
+            let queued = side.mux.streams.values().map(|stream| stream.send.account().1 as usize);
+            assert_eq!(queued.sum::<usize>(), side.mux.queued_bytes(), "all queues are counted");
         }
     }
 
     fn open(&mut self, side: usize) {
-        if let Ok(id) = self.sides[side].mux.open(&open()) {
+        if let Ok(id) = self.sides[side].mux.open(&open(), self.now) {
             self.sides[side].held.push(id);
             (0..2).for_each(|writer| {
                 self.directions.insert((id, writer), Direction::default());
@@ -184,7 +213,7 @@ impl World {
     /// Moves frames onto the wire and off it on the other side; false if there were none.
     fn carry(&mut self, side: usize, frames: usize) -> bool {
         let ours = &mut self.sides[side];
-        let made = std::iter::from_fn(|| ours.mux.next_frame(START)).take(frames);
+        let made = std::iter::from_fn(|| ours.mux.next_frame(self.now)).take(frames);
         ours.towards_peer.extend(made);
         let moved = ours.towards_peer.len().min(frames);
         let arriving: Vec<Bytes> = ours.towards_peer.drain(..moved).collect();
@@ -192,7 +221,7 @@ impl World {
         for frame in arriving {
             theirs
                 .mux
-                .on_frame(frame, START)
+                .on_frame(frame, self.now)
                 .expect("an honest peer breaks no rule");
         }
         (0..2).for_each(|side| self.listen(side));
@@ -209,6 +238,11 @@ impl World {
                 }
                 Event::Writable(id) => self.directions.entry((id, side)).or_default().writer_sleeps = false,
                 Event::Readable(id) => self.directions.entry((id, 1 - side)).or_default().reader_sleeps = false,
+                Event::Ended(id) if !self.cancelled.contains(&id) => {
+                    let refused = ours.mux.is_opened(id).expect_err("it has ended");
+                    assert_eq!(refused.code, OpenCode::Limit, "only memory speaks against a stream");
+                    self.cancelled.push(id);
+                }
                 Event::Opened(_) | Event::Ended(_) | Event::GoAway(_) => {}
             }
         }
@@ -239,18 +273,15 @@ impl World {
             .filter(|((id, _), _)| !self.cancelled.contains(id));
         for ((id, writer), direction) in live.filter(|(_, direction)| !direction.finished) {
             let (credit, queued) = self.sides[*writer].mux.streams[id].send.account();
-            let (unread, granted, taken) = self.sides[1 - *writer].mux.streams[id].recv.account();
-            assert_eq!(
-                unread + granted + taken,
-                self.window,
-                "the reader's books of stream {id}"
-            );
+            let recv = &self.sides[1 - *writer].mux.streams[id].recv;
+            let (window, (unread, granted, taken)) = (recv.window(), recv.account());
+            assert_eq!(unread + granted + taken, window, "the reader's books of stream {id}");
             assert_eq!(
                 (queued, unread, credit),
                 (0, 0, granted),
                 "all is read, and both count the same credit"
             );
-            assert!(credit > self.window / 2, "half a window that was read is granted again");
+            assert!(credit > window / 2, "half a window that was read is granted again");
             assert!(
                 !direction.writer_sleeps,
                 "the writer of stream {id} was told that there is room"
@@ -279,6 +310,11 @@ impl World {
         self.settle();
         for side in &self.sides {
             assert_eq!(side.mux.streams(), 0, "nothing is left behind");
+            assert_eq!(
+                (side.pool.used(), side.mux.queued_bytes()),
+                (0, 0),
+                "all memory came back"
+            );
             assert_eq!((side.mux.opening, side.mux.incoming), (0, 0), "nobody waits");
         }
     }
@@ -290,11 +326,12 @@ proptest! {
     #[test]
     fn no_order_of_doings_loses_reorders_or_blocks_a_byte(
         window in 4_096..300_000_u32,
+        credits in prop_oneof![1..40_u64, 40..4_000_u64],
         frame_bytes in 1_usize..=32_768,
         ops in proptest::collection::vec(op(), 1..120),
     ) {
         // Frames of a few bytes make a run slow and show nothing that 64 do not.
-        let mut world = World::new(window, frame_bytes.max(64));
+        let mut world = World::new(window, frame_bytes.max(64), credits);
         for (agent, op) in &ops {
             world.apply(usize::from(*agent), op);
         }

@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 
 use super::Taken;
+use super::window::{Usage, Wish};
 use crate::frame::header::{reserve, seal};
 use crate::frame::{Kind, OpenCode, Reset};
 use crate::limits::{GATHERED_BYTES, HEADER_BYTES, SEND_QUEUE_BYTES, SMALL_PAYLOAD_BYTES};
@@ -37,11 +40,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(phase: Phase, window_out: u32, window_in: u32) -> Self {
+    pub(super) fn new(phase: Phase, window_out: u32, window_in: u32, now: Duration) -> Self {
         Self {
             phase,
             send: Sending::new(window_out),
-            recv: Receiving::new(window_in),
+            recv: Receiving::new(window_in, now),
             ended: None,
         }
     }
@@ -51,13 +54,15 @@ impl Stream {
         self.send.fin == Fin::Sent && self.recv.finished
     }
 
-    /// What the peer completed stays readable: an RST after its FIN only stops our writing.
-    pub(super) fn end(&mut self, reset: Reset) {
+    /// What the peer completed stays readable: an RST after its FIN only stops our writing. Says how many bytes
+    /// will not be sent.
+    pub(super) fn end(&mut self, reset: Reset) -> usize {
         self.ended.get_or_insert(reset);
-        self.send.clear();
         if !self.recv.finished {
             self.recv.clear();
         }
+        self.recv.closed = true;
+        self.send.clear()
     }
 
     pub(super) fn take(&mut self) -> Taken {
@@ -102,14 +107,14 @@ impl Sending {
         }
     }
 
-    fn clear(&mut self) {
+    fn clear(&mut self) -> usize {
         self.frames = VecDeque::new();
-        self.queued_bytes = 0;
+        std::mem::take(&mut self.queued_bytes)
     }
 
     /// Takes what credit and queue allow; 0 means wait for `Writable`.
-    pub(super) fn push(&mut self, bytes: &[u8], frame_bytes_max: usize) -> usize {
-        let room = SEND_QUEUE_BYTES
+    pub(super) fn push(&mut self, bytes: &[u8], frame_bytes_max: usize, queue_bytes_max: usize) -> usize {
+        let room = queue_bytes_max
             .saturating_sub(self.queued_bytes)
             .min(self.credit as usize);
         let taken = room.min(bytes.len());
@@ -122,7 +127,10 @@ impl Sending {
 
     fn append(&mut self, mut rest: &[u8], frame_bytes_max: usize) {
         if let Some(last) = self.frames.back_mut() {
-            let (now, later) = rest.split_at(rest.len().min(HEADER_BYTES + frame_bytes_max - last.len()));
+            let (now, later) = rest.split_at(
+                rest.len()
+                    .min((HEADER_BYTES + frame_bytes_max).saturating_sub(last.len())),
+            );
             last.extend_from_slice(now);
             rest = later;
         }
@@ -202,12 +210,17 @@ pub(super) struct Receiving {
     chunks: VecDeque<Bytes>,
     gathered: BytesMut,
     finished: bool,
+    /// Nothing more comes, so no credit is needed.
+    closed: bool,
     reader_waits: bool,
     grant_scheduled: bool,
+    usage: Usage,
+    /// Narrower than the window after a rest: what is taken is then not granted again.
+    aim: u32,
 }
 
 impl Receiving {
-    fn new(window: u32) -> Self {
+    fn new(window: u32, now: Duration) -> Self {
         Self {
             window,
             credit: window,
@@ -215,14 +228,65 @@ impl Receiving {
             chunks: VecDeque::new(),
             gathered: BytesMut::new(),
             finished: false,
+            closed: false,
             reader_waits: false,
             grant_scheduled: false,
+            usage: Usage::new(now),
+            aim: window,
         }
     }
 
+    /// Unread bytes, what the peer may still send, and what was taken and not yet granted again: all three.
+    pub(super) fn window(&self) -> u32 {
+        self.window
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// The window is this wide from now on; what it gained is granted with the next WINDOW.
+    pub(super) fn widen(&mut self, window: u32) {
+        self.taken += window.saturating_sub(self.window);
+        self.window = self.window.max(window);
+        self.aim = self.window;
+    }
+
+    /// What the stream wants now that `bytes` came.
+    pub(super) fn wish(&mut self, bytes: usize, now: Duration, rtt: Option<Duration>) -> Wish {
+        match self.usage.of(bytes, self.window, now, rtt) {
+            Wish::Window(narrower) if narrower < self.window => {
+                self.aim = narrower;
+                Wish::Nothing
+            }
+            wish => wish,
+        }
+    }
+
+    /// Makes the window narrower by what it no longer needs, and says by how much.
+    pub(super) fn reclaim(&mut self) -> u32 {
+        let surplus = if self.finished || self.closed {
+            let surplus = self.credit + self.taken;
+            (self.credit, self.taken) = (0, 0);
+            surplus
+        } else {
+            let surplus = self.window.saturating_sub(self.aim).min(self.taken);
+            self.taken -= surplus;
+            surplus
+        };
+        self.window -= surplus;
+        surplus
+    }
+
+    /// Forgets what nobody took.
     fn clear(&mut self) {
+        self.taken += self.unread();
         self.chunks = VecDeque::new();
         self.gathered = BytesMut::new();
+    }
+
+    fn unread(&self) -> u32 {
+        (self.chunks.iter().map(Bytes::len).sum::<usize>() + self.gathered.len()) as u32
     }
 
     pub(super) fn data(&mut self, payload: Bytes) -> Result<(), Reset> {
@@ -291,7 +355,6 @@ impl Receiving {
     /// Bytes nobody took, what the peer may send, and what was taken and not yet granted again.
     #[cfg(test)]
     pub(super) fn account(&self) -> (u32, u32, u32) {
-        let unread = self.chunks.iter().map(Bytes::len).sum::<usize>() + self.gathered.len();
-        (unread as u32, self.credit, self.taken)
+        (self.unread(), self.credit, self.taken)
     }
 }

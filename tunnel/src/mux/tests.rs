@@ -1,15 +1,19 @@
 //! The state machine's rules, one by one, without socket or clock.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::{Death, Event, Mux, Taken, Terms, Violation};
+use crate::allowance::Allowance;
 use crate::frame::{Frame, FrameError, GoAway, GoAwayReason, Kind, Open, OpenCode, Reset, TargetClass, decode, encode};
 use crate::identity::Role;
 use crate::limits::{
-    CONTROL_FRAMES_MAX, DEAD_AFTER, FRAME_PAYLOAD_BYTES, PENDING_OPENS_MAX, SEND_QUEUE_BYTES, STREAMS_MAX, WINDOW_BYTES,
+    CONTROL_FRAMES_MAX, DEAD_AFTER, FRAME_PAYLOAD_BYTES, OPENS_PER_SECOND, PENDING_OPENS_MAX, SEND_QUEUE_BYTES,
+    SEND_QUEUE_BYTES_CROWDED, STREAMS_MAX, TUNNEL_QUEUE_BYTES_CROWDED, WINDOW_BYTES, WINDOW_BYTES_FIRST,
 };
+use crate::meters::Limit;
 
 pub(super) const START: Duration = Duration::ZERO;
 
@@ -37,6 +41,7 @@ fn at(seconds: u64) -> Duration {
 struct Pair {
     hub: Mux,
     agent: Mux,
+    now: Duration,
 }
 
 impl Pair {
@@ -44,27 +49,28 @@ impl Pair {
         Self {
             hub: Mux::new(terms(Role::Hub), START),
             agent: Mux::new(terms(Role::Agent), START),
+            now: START,
         }
     }
 
     /// Carries frames until both are quiet.
     fn pump(&mut self) {
         loop {
-            let down = self.hub.next_frame(START);
-            let up = self.agent.next_frame(START);
+            let down = self.hub.next_frame(self.now);
+            let up = self.agent.next_frame(self.now);
             if down.is_none() && up.is_none() {
                 return;
             }
             down.into_iter()
-                .for_each(|frame| self.agent.on_frame(frame, START).expect("an honest hub"));
+                .for_each(|frame| self.agent.on_frame(frame, self.now).expect("an honest hub"));
             up.into_iter()
-                .for_each(|frame| self.hub.on_frame(frame, START).expect("an honest agent"));
+                .for_each(|frame| self.hub.on_frame(frame, self.now).expect("an honest agent"));
         }
     }
 
     /// A stream from the hub, granted.
     fn stream(&mut self) -> u32 {
-        let id = self.hub.open(&open()).expect("there is room");
+        let id = self.hub.open(&open(), START).expect("there is room");
         self.pump();
         assert!(self.agent.accept(id), "the open has come");
         self.pump();
@@ -110,7 +116,7 @@ fn ids_are_odd_from_the_hub_even_from_the_agent_and_only_rise() {
     for (role, expected) in [(Role::Hub, [1, 3, 5]), (Role::Agent, [2, 4, 6])] {
         let mut mux = Mux::new(terms(role), START);
         let ids = [(); 3].map(|()| {
-            let id = mux.open(&open()).expect("there is room");
+            let id = mux.open(&open(), START).expect("there is room");
             mux.release(id);
             id
         });
@@ -135,7 +141,7 @@ fn an_open_is_granted_and_bytes_flow_both_ways() {
 #[test]
 fn a_refusal_reaches_the_opener_with_code_and_text() {
     let mut pair = Pair::new();
-    let id = pair.hub.open(&open()).expect("there is room");
+    let id = pair.hub.open(&open(), START).expect("there is room");
     pair.pump();
     let no = Reset::new(OpenCode::Unreachable, "no route");
     pair.agent.refuse(id, no.clone());
@@ -148,7 +154,7 @@ fn a_refusal_reaches_the_opener_with_code_and_text() {
 #[test]
 fn a_stream_granted_answered_and_let_go_in_one_breath_gives_its_whole_answer() {
     let mut pair = Pair::new();
-    let id = pair.hub.open(&open()).expect("there is room");
+    let id = pair.hub.open(&open(), START).expect("there is room");
     pair.pump();
     assert!(pair.agent.accept(id));
     assert_eq!(pair.agent.write(id, b"done"), Ok(4));
@@ -166,7 +172,7 @@ fn a_stream_granted_answered_and_let_go_in_one_breath_gives_its_whole_answer() {
 #[test]
 fn bytes_may_follow_an_open_before_its_answer() {
     let mut pair = Pair::new();
-    let id = pair.hub.open(&open()).expect("there is room");
+    let id = pair.hub.open(&open(), START).expect("there is room");
     assert_eq!(pair.hub.write(id, b"early"), Ok(5));
     pair.pump();
     assert!(pair.agent.accept(id));
@@ -207,7 +213,7 @@ fn a_rule_broken_on_one_stream_resets_that_stream_alone() {
 #[test]
 fn a_stream_that_is_not_granted_may_not_talk() {
     let mut hub = Mux::new(terms(Role::Hub), START);
-    let id = hub.open(&open()).expect("there is room");
+    let id = hub.open(&open(), START).expect("there is room");
     feed(&mut hub, &data(id, 1)).expect("the tunnel outlives it");
     assert!(matches!(hub.is_opened(id), Err(reset) if reset.code == OpenCode::Internal));
 }
@@ -407,7 +413,7 @@ fn too_many_streams_are_refused_with_limit_on_either_side() {
     let refused = frames(&mut agent).pop();
     assert!(matches!(refused, Some(Frame::Rst(_, reset)) if reset.code == OpenCode::Limit));
     assert_eq!(agent.streams(), STREAMS_MAX);
-    let ours = agent.open(&open());
+    let ours = agent.open(&open(), START);
     assert!(
         matches!(ours, Err(reset) if reset.code == OpenCode::Limit),
         "both directions share the number"
@@ -417,8 +423,8 @@ fn too_many_streams_are_refused_with_limit_on_either_side() {
 #[test]
 fn too_many_unanswered_opens_are_refused_with_limit_on_either_side() {
     let mut hub = Mux::new(terms(Role::Hub), START);
-    (0..PENDING_OPENS_MAX).for_each(|_| assert!(hub.open(&open()).is_ok()));
-    assert!(matches!(hub.open(&open()), Err(reset) if reset.code == OpenCode::Limit));
+    (0..PENDING_OPENS_MAX).for_each(|_| assert!(hub.open(&open(), START).is_ok()));
+    assert!(matches!(hub.open(&open(), START), Err(reset) if reset.code == OpenCode::Limit));
     let mut agent = Mux::new(terms(Role::Agent), START);
     for index in 0..=PENDING_OPENS_MAX as u32 {
         feed(&mut agent, &Frame::Open(2 * index + 1, open())).expect("asking is allowed");
@@ -452,14 +458,14 @@ fn unread_pings_cost_sixteen_pongs_and_the_newest_survive() {
 fn after_a_goaway_no_side_opens_and_unseen_streams_are_gone() {
     let mut pair = Pair::new();
     let seen = pair.stream();
-    let unseen = pair.hub.open(&open()).expect("there is room");
+    let unseen = pair.hub.open(&open(), START).expect("there is room");
     pair.agent.go_away(GoAway::new(GoAwayReason::Shutdown, ""));
     let away = pair.agent.next_frame(START).expect("it is announced");
     pair.hub.on_frame(away, START).expect("sound");
     assert!(matches!(pair.hub.is_opened(unseen), Err(reset) if reset.code == OpenCode::Gone));
     assert_eq!(pair.hub.write(seen, b"go on"), Ok(5));
-    assert!(matches!(pair.hub.open(&open()), Err(reset) if reset.code == OpenCode::Gone));
-    assert!(matches!(pair.agent.open(&open()), Err(reset) if reset.code == OpenCode::Gone));
+    assert!(matches!(pair.hub.open(&open(), START), Err(reset) if reset.code == OpenCode::Gone));
+    assert!(matches!(pair.agent.open(&open(), START), Err(reset) if reset.code == OpenCode::Gone));
     pair.pump();
     assert_eq!(read_all(&mut pair.agent, seen).0, b"go on");
     assert_eq!(pair.agent.streams(), 1, "the late open was refused and left nothing");
@@ -469,8 +475,8 @@ fn after_a_goaway_no_side_opens_and_unseen_streams_are_gone() {
 fn ids_that_run_out_drain_the_tunnel_instead_of_starting_anew() {
     let mut hub = Mux::new(terms(Role::Hub), START);
     hub.next_id = u32::MAX;
-    assert_eq!(hub.open(&open()), Ok(u32::MAX));
-    assert!(matches!(hub.open(&open()), Err(reset) if reset.code == OpenCode::Gone));
+    assert_eq!(hub.open(&open(), START), Ok(u32::MAX));
+    assert!(matches!(hub.open(&open(), START), Err(reset) if reset.code == OpenCode::Gone));
     let out = frames(&mut hub);
     assert!(
         out.iter()
@@ -482,7 +488,11 @@ fn ids_that_run_out_drain_the_tunnel_instead_of_starting_anew() {
 fn ten_thousand_cancelled_opens_leave_no_stream() {
     let mut pair = Pair::new();
     for turn in 0..10_000 {
-        let id = pair.hub.open(&open()).expect("what was cancelled counts no more");
+        pair.now += Duration::from_millis(1);
+        let id = pair
+            .hub
+            .open(&open(), pair.now)
+            .expect("what was cancelled counts no more");
         match turn % 4 {
             0 => {}
             1 => pair.pump(),
@@ -514,12 +524,12 @@ fn silence_asks_for_a_ping_and_then_means_death() {
     assert!(frames(&mut hub).is_empty(), "no ping before its time");
     assert_eq!(hub.tick_due(), at(10));
     assert_eq!(hub.tick(at(10)), Ok(()));
-    hub.flushed();
+    hub.flushed(START);
     assert!(matches!(&frames(&mut hub)[..], [Frame::Ping(_)]));
-    hub.flushed();
+    hub.flushed(START);
     assert_eq!(hub.tick(at(20)), Ok(()), "a second ping may still be answered");
-    assert_eq!(hub.tick_due(), at(25));
-    assert_eq!(hub.tick(at(25)), Err(Death::Silent(DEAD_AFTER)));
+    assert_eq!(hub.tick_due(), at(24));
+    assert_eq!(hub.tick(at(24)), Err(Death::Silent(DEAD_AFTER)));
 }
 
 #[test]
@@ -529,20 +539,20 @@ fn any_message_counts_as_life() {
         .expect("it may be ignored");
     assert_eq!(hub.tick(at(29)), Ok(()));
     assert!(frames(&mut hub).is_empty(), "bulk makes pings needless");
-    assert_eq!(hub.tick(at(45)), Err(Death::Silent(DEAD_AFTER)));
+    assert_eq!(hub.tick(at(44)), Err(Death::Silent(DEAD_AFTER)));
 }
 
 #[test]
 fn a_peer_that_talks_but_takes_nothing_is_dead_too() {
     let mut hub = Mux::new(terms(Role::Hub), START);
-    hub.open(&open()).expect("there is room");
+    hub.open(&open(), START).expect("there is room");
     hub.next_frame(at(1)).expect("the open");
     for second in [10, 20, 26] {
         feed(&mut hub, &Frame::Ping([0; 8])).expect("sound");
         hub.liveness.received(at(second));
     }
-    assert_eq!(hub.tick(at(25)), Ok(()));
-    assert_eq!(hub.tick(at(26)), Err(Death::Stuck(DEAD_AFTER)));
+    assert_eq!(hub.tick(at(24)), Ok(()));
+    assert_eq!(hub.tick(at(25)), Err(Death::Stuck(DEAD_AFTER)));
 }
 
 #[test]
@@ -578,4 +588,178 @@ fn pings_of_many_tunnels_are_spread() {
     };
     assert_eq!((due(0.0), due(1.0)), (at(9), at(11)));
     assert_eq!(due(f64::NAN), at(10), "nonsense is no spread");
+}
+
+#[test]
+fn opens_beyond_the_rate_are_refused_and_counted_on_both_sides() {
+    let mut pair = Pair::new();
+    let mut asked = 0;
+    while let Ok(id) = pair.hub.open(&open(), START) {
+        pair.hub.release(id);
+        asked += 1;
+        pair.pump();
+        events(&mut pair.agent).iter().for_each(|event| {
+            if let Event::Incoming(id, _) = event {
+                pair.agent.release(*id);
+            }
+        });
+    }
+    assert_eq!(asked, OPENS_PER_SECOND as usize + 1, "a burst of one second");
+    assert_eq!(pair.hub.meters.refusals(Limit::OpenRate), 1);
+    pair.now = at(2);
+    assert!(
+        pair.hub.open(&open(), pair.now).is_ok(),
+        "a moment later there is room again"
+    );
+    // A peer that does not keep to it is refused stream by stream, and keeps its tunnel.
+    let mut mux = Mux::new(terms(Role::Agent), START);
+    for number in 0..2 * OPENS_PER_SECOND as u32 {
+        let id = 2 * number + 1;
+        feed(&mut mux, &Frame::Open(id, open())).expect("no reason to end the tunnel");
+        mux.release(id);
+        while mux.next_frame(START).is_some() {}
+    }
+    assert_eq!(mux.meters.refusals(Limit::OpenRate), OPENS_PER_SECOND as u64 - 1);
+}
+
+#[test]
+fn a_stream_of_either_side_starts_with_its_whole_window() {
+    let terms = |role| Terms {
+        window_in: WINDOW_BYTES_FIRST,
+        window_out: WINDOW_BYTES_FIRST,
+        ..terms(role)
+    };
+    let mut pair = Pair {
+        hub: Mux::new(terms(Role::Hub), START),
+        agent: Mux::new(terms(Role::Agent), START),
+        now: START,
+    };
+    let id = pair.stream();
+    for (writer, reader) in [(&pair.hub, &pair.agent), (&pair.agent, &pair.hub)] {
+        assert_eq!(
+            writer.streams[&id].send.account().0,
+            WINDOW_BYTES,
+            "credit of the writer"
+        );
+        assert_eq!(
+            reader.window_bytes(),
+            u64::from(WINDOW_BYTES),
+            "is memory of the reader"
+        );
+    }
+}
+
+#[test]
+fn what_was_written_and_not_sent_is_bounded_for_the_tunnel_as_a_whole() {
+    let mut pair = Pair::new();
+    let mut ids = Vec::new();
+    for _ in 0..STREAMS_MAX {
+        pair.now += Duration::from_millis(10);
+        let id = pair.stream();
+        events(&mut pair.agent);
+        ids.push(id);
+    }
+    for id in ids {
+        while pair.hub.write(id, &[0; 64 * 1024]).is_ok_and(|bytes| bytes > 0) {}
+    }
+    let queued = pair.hub.queued_bytes();
+    assert!(queued > TUNNEL_QUEUE_BYTES_CROWDED, "all of them wrote");
+    assert!(queued <= TUNNEL_QUEUE_BYTES_CROWDED + SEND_QUEUE_BYTES + STREAMS_MAX * SEND_QUEUE_BYTES_CROWDED);
+}
+
+#[test]
+fn bandwidth_holds_data_back_and_nothing_else() {
+    let allowance = Allowance {
+        bandwidth: NonZeroU64::new(1_000_000),
+        ..Allowance::default()
+    };
+    let mut pair = Pair::new();
+    pair.hub = Mux::with_allowance(terms(Role::Hub), allowance, START);
+    let id = pair.stream();
+    let (mut sent, mut now) = (0, START);
+    while now < at(2) {
+        while pair.hub.write(id, &[0; 32 * 1024]).is_ok_and(|bytes| bytes > 0) {}
+        while let Some(frame) = pair.hub.next_frame(now) {
+            pair.agent.on_frame(frame, now).expect("an honest hub");
+        }
+        while let Taken::Chunk(chunk) = pair.agent.take(id) {
+            sent += chunk.len();
+        }
+        let other = pair.hub.open(&open(), now).expect("there is room");
+        let asked = pair.hub.next_frame(now).expect("an open waits for no bandwidth");
+        pair.agent.on_frame(asked, now).expect("an honest hub");
+        pair.agent.release(other);
+        pair.hub.release(other);
+        while let Some(frame) = pair.agent.next_frame(now) {
+            pair.hub.on_frame(frame, now).expect("an honest agent");
+        }
+        let due = pair.hub.held_until().expect("bytes are held back");
+        now = due.max(now + Duration::from_millis(1));
+    }
+    assert!(
+        (1_900_000..2_150_000).contains(&sent),
+        "a megabyte a second, not {sent} in two"
+    );
+}
+
+#[test]
+fn both_directions_blocked_hold_two_windows_at_most() {
+    let mut pair = Pair::new();
+    let id = pair.stream();
+    for _ in 0..100 {
+        pair.now += Duration::from_millis(1);
+        for _ in 0..8 {
+            pair.hub.write(id, &[1; 64 * 1024]).expect("open");
+            pair.agent.write(id, &[2; 64 * 1024]).expect("open");
+        }
+        pair.pump();
+    }
+    for mux in [&pair.hub, &pair.agent] {
+        let (unread, ..) = mux.streams[&id].recv.account();
+        assert_eq!(unread, WINDOW_BYTES, "the peer sent what it may");
+        assert!(
+            unread as usize + mux.queued_bytes() <= 2 * WINDOW_BYTES as usize,
+            "and nothing is held beside it"
+        );
+    }
+    // Both still read what the other wrote.
+    assert_eq!(read_all(&mut pair.hub, id).0.len(), WINDOW_BYTES as usize);
+    assert_eq!(read_all(&mut pair.agent, id).0.len(), WINDOW_BYTES as usize);
+}
+
+#[test]
+fn a_full_window_within_two_round_trips_grows_until_the_path_is_full() {
+    let mut pair = Pair::new();
+    let id = pair.stream();
+    let (mut wire, mut read) = (std::collections::VecDeque::new(), Vec::new());
+    let (mut now, step, one_way) = (START, Duration::from_millis(1), Duration::from_millis(30));
+    let mut per_second = Vec::new();
+    for tick in 1..=4_000_u32 {
+        now += step;
+        while pair.hub.write(id, &[0; 32 * 1024]).is_ok_and(|bytes| bytes > 0) {}
+        // 12.5 kB each millisecond, and what is on the line arrives 30 ms later, each way.
+        let mut budget = 12_500_i64;
+        while budget > 0
+            && let Some(frame) = pair.hub.next_frame(now)
+        {
+            budget -= frame.len() as i64;
+            wire.push_back((now + one_way, true, frame));
+        }
+        while let Some(frame) = pair.agent.next_frame(now) {
+            wire.push_back((now + one_way, false, frame));
+        }
+        while let Some((_, down, frame)) = wire.pop_front_if(|(due, ..)| *due <= now) {
+            let to = if down { &mut pair.agent } else { &mut pair.hub };
+            to.on_frame(frame, now).expect("honest peers");
+        }
+        while let Taken::Chunk(chunk) = pair.agent.take(id) {
+            read.push(chunk.len());
+        }
+        if tick % 1_000 == 0 {
+            per_second.push(read.drain(..).sum::<usize>());
+        }
+    }
+    assert!(per_second[0] < per_second[1], "it grows: {per_second:?}");
+    assert!(per_second[3] > 11_250_000, "nine tenths of 12.5 MB/s: {per_second:?}");
+    assert!(pair.agent.window_bytes() <= 4 << 20);
 }

@@ -29,7 +29,7 @@ const DELAY: Duration = Duration::from_millis(30);
 /// What the router queues before it makes senders wait.
 const QUEUE_BYTES: usize = 130 * 1024;
 /// Doubled by the kernel; the least that does not slow a connection of one machine down.
-const RECEIVE_BUFFER_BYTES: u32 = 16 * 1024;
+const RECEIVE_BUFFER_BYTES: u32 = 8 * 1024;
 /// What is read at once: a few packets.
 const PACKET_BYTES: usize = 4 * 1024;
 /// Packets on the line: more than rate x delay can put there.
