@@ -3,5 +3,6 @@
 mod control_plane;
 mod git;
 mod ignore;
+mod network;
 mod parts;
 mod yaml;

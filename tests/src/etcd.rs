@@ -1,6 +1,7 @@
 //! One etcd for all clusters of a test process; each cluster has its own prefix in it.
 
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::{Child, eventually, parts, ports, scratch, wait};
@@ -9,6 +10,7 @@ use crate::{Child, eventually, parts, ports, scratch, wait};
 #[derive(Debug)]
 pub struct Etcd {
     url: String,
+    socket: PathBuf,
     _child: Child,
 }
 
@@ -24,6 +26,11 @@ impl Etcd {
         &self.url
     }
 
+    /// The same for those in another network of this machine.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     fn start() -> Self {
         let folder = scratch::folder("etcd");
         let (port, peer_port) = (ports::free(), ports::free());
@@ -31,11 +38,13 @@ impl Etcd {
             format!("http://127.0.0.1:{port}"),
             format!("http://127.0.0.1:{peer_port}"),
         );
+        let socket = folder.join("socket");
+        let listen = format!("{url},unix://{}", socket.display());
         let mut command = parts::command("etcd");
         command
             .arg("--data-dir")
             .arg(folder.join("data"))
-            .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
+            .args(["--listen-client-urls", &listen, "--advertise-client-urls", &url])
             .args([
                 "--listen-peer-urls",
                 &peer_url,
@@ -50,6 +59,10 @@ impl Etcd {
             child.assert_running();
             TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())
         });
-        Self { url, _child: child }
+        Self {
+            url,
+            socket,
+            _child: child,
+        }
     }
 }

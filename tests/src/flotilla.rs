@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use crate::{Child, Output, scratch};
+use crate::{Child, Output, Site, scratch};
 
 /// A running `flotilla`: a hub, an agent, or another command that stays.
 ///
@@ -33,6 +33,22 @@ impl Flotilla {
     /// Starts `flotilla agent`.
     pub fn agent<S: AsRef<OsStr>>(arguments: &[S]) -> Self {
         Self::start("agent", &["agent"], arguments, &[])
+    }
+
+    /// As [`Self::agent`], in a site, with more environment (name, value).
+    pub fn agent_at<S: AsRef<OsStr>>(site: &Site, environment: &[(&str, &str)], arguments: &[S]) -> Self {
+        let mut process = flotilla();
+        process.arg("agent").args(arguments).envs(environment.iter().copied());
+        Self {
+            child: Child::start("agent", &scratch::folder("agent"), &mut site.command(&process)),
+        }
+    }
+
+    /// As [`Self::run`], in a site, with more environment (name, value).
+    pub fn run_at<S: AsRef<OsStr>>(site: &Site, environment: &[(&str, &str)], arguments: &[S]) -> Output {
+        let mut process = flotilla();
+        process.args(arguments).envs(environment.iter().copied());
+        Output::of(&mut site.command(&process))
     }
 
     fn start<S: AsRef<OsStr>>(name: &str, command: &[&str], arguments: &[S], environment: &[(&str, &OsStr)]) -> Self {
@@ -79,6 +95,9 @@ pub fn flotilla() -> Command {
         if name.to_string_lossy().starts_with("FLOTILLA_") {
             command.env_remove(name);
         }
+    }
+    for name in ["HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"] {
+        command.env_remove(name);
     }
     command.env_remove("KUBECONFIG").env("RUST_BACKTRACE", "1");
     command

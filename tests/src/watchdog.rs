@@ -16,9 +16,11 @@ while read -r verb what; do
         kill) pids="$pids $what " ;;
         forget) pids=$(echo "$pids" | sed "s/ $what / /") ;;
         remove) folder=$what ;;
+        namespace) namespaces="$namespaces $what" ;;
     esac
 done
 for pid in $pids; do kill -9 "$pid" 2>/dev/null; done
+for name in $namespaces; do ip netns del "$name" 2>/dev/null; rm -rf "/etc/netns/$name"; done
 [ -z "$folder" ] || { sleep 0.2; rm -rf "$folder"; }
 "#;
 
@@ -35,6 +37,11 @@ pub(crate) fn forget(pid: u32) {
 /// Removes `folder` when this process ends.
 pub(crate) fn remove_at_end(folder: &Path) {
     tell(&format!("remove {}\n", folder.display()));
+}
+
+/// Removes a network namespace, with what stands for it below `/etc/netns`, when this process ends.
+pub(crate) fn remove_namespace_at_end(name: &str) {
+    tell(&format!("namespace {name}\n"));
 }
 
 fn tell(line: &str) {

@@ -111,7 +111,8 @@ impl ControlPlane {
             .arg(self.kubeconfig_of(user))
             .arg("--cache-dir")
             .arg(self.folder.join("cache"));
-        Output::of(command.arg("--request-timeout=20s").args(arguments))
+        command.arg("--request-timeout=20s").args(arguments);
+        Output::of(&mut self.servers.placed(command))
     }
 
     /// Applies a manifest, given as text, as a person with `kubectl` would.

@@ -1,5 +1,9 @@
 //! What a test asks of a control plane.
 
+use std::sync::Arc;
+
+use crate::Site;
+
 /// Choices with defaults: a controller manager, no scheduler, no nodes.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -11,6 +15,8 @@ pub struct Options {
     pub users: Vec<User>,
     /// More flags for kube-apiserver.
     pub apiserver_flags: Vec<String>,
+    /// Where it stands; without it, in this machine's own network. There it is reached from inside alone.
+    pub site: Option<Arc<Site>>,
 }
 
 impl Default for Options {
@@ -20,6 +26,7 @@ impl Default for Options {
             controller_manager: true,
             users: Vec::new(),
             apiserver_flags: Vec::new(),
+            site: None,
         }
     }
 }
@@ -30,6 +37,15 @@ impl Options {
     pub fn with_nodes(count: usize) -> Self {
         Self {
             nodes: count,
+            ..Self::default()
+        }
+    }
+
+    /// A small cluster inside a site.
+    pub fn at(site: &Arc<Site>) -> Self {
+        Self {
+            controller_manager: false,
+            site: Some(Arc::clone(site)),
             ..Self::default()
         }
     }

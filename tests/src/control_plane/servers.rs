@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::{Options, User, files};
 use crate::etcd::Etcd;
@@ -45,7 +46,7 @@ impl Servers {
         let prefix = self.folder.display();
         let mut command = parts::command("kube-apiserver");
         command
-            .arg(format!("--etcd-servers={}", Etcd::shared().url()))
+            .arg(format!("--etcd-servers={}", self.etcd()))
             .arg(format!("--etcd-prefix={prefix}"))
             .arg(format!("--secure-port={}", self.port))
             .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
@@ -65,7 +66,22 @@ impl Servers {
             // Pods need no account here, and the controller that makes the default one takes its time.
             .arg("--disable-admission-plugins=ServiceAccount")
             .args(&self.options.apiserver_flags);
-        self.apiserver = Some(Child::start("kube-apiserver", &self.folder, &mut command));
+        self.apiserver = Some(Child::start("kube-apiserver", &self.folder, &mut self.placed(command)));
+    }
+
+    fn etcd(&self) -> String {
+        match self.options.site {
+            Some(_) => format!("unix://{}", Etcd::shared().socket().display()),
+            None => Etcd::shared().url().to_owned(),
+        }
+    }
+
+    /// A command, to be run where the cluster is.
+    pub(super) fn placed(&self, command: Command) -> Command {
+        match &self.options.site {
+            Some(site) => site.command(&command),
+            None => command,
+        }
     }
 
     pub(super) fn stop_apiserver(&mut self) {
@@ -104,7 +120,7 @@ impl Servers {
         self.options.nodes
     }
 
-    fn start(&mut self, name: &str, flags: impl FnOnce(&mut std::process::Command)) {
+    fn start(&mut self, name: &str, flags: impl FnOnce(&mut Command)) {
         let mut command = parts::command(name);
         // kwok reads settings from the home folder; the user's are not the tests'.
         command
@@ -112,7 +128,8 @@ impl Servers {
             .arg("--kubeconfig")
             .arg(self.folder.join("admin.kubeconfig"));
         flags(&mut command);
-        self.others.push(Child::start(name, &self.folder, &mut command));
+        self.others
+            .push(Child::start(name, &self.folder, &mut self.placed(command)));
     }
 
     pub(super) fn url(&self) -> String {
