@@ -78,6 +78,11 @@ pub enum HandshakeError {
     /// The hub says that somebody else ended TLS, which a pinned connection does not allow.
     #[error("hub did not bind the handshake to this TLS connection")]
     NotBound,
+    /// A server in between ends TLS and begins it anew towards the hub.
+    #[error(
+        "a server in between ends TLS and speaks TLS with the hub again; hint: let it pass the tunnel on in the clear, to the hub's --listen-plain"
+    )]
+    BoundElsewhere,
     /// No nonce could be made.
     #[error("failed to make a nonce")]
     Nonce(#[source] KeyError),
@@ -181,6 +186,10 @@ async fn agent_steps<S: AsyncRead + AsyncWrite + Unpin>(
     check_version(Role::Agent, us.version, &theirs)?;
     if us.exporter.is_some() && !theirs.channel_binding {
         return Err(HandshakeError::NotBound);
+    }
+    // The proofs would not fit, and say less of why.
+    if us.exporter.is_none() && theirs.channel_binding {
+        return Err(HandshakeError::BoundElsewhere);
     }
     let mut ours = hello(us)?;
     let proof = Proof {
@@ -318,7 +327,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<
             GoAwayReason::IdentityRefused,
             "cluster is not registered or key does not fit",
         ),
-        HandshakeError::HubNotProven | HandshakeError::NotBound => {
+        HandshakeError::HubNotProven | HandshakeError::NotBound | HandshakeError::BoundElsewhere => {
             GoAway::new(GoAwayReason::IdentityRefused, error.to_string())
         }
         HandshakeError::Version(text) => GoAway::new(GoAwayReason::Version, text),

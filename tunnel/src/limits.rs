@@ -146,6 +146,15 @@ pub const WEBSOCKET_WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
 /// Unsent bytes in the kernel. What sits there cannot be overtaken by a ping, so it must be little.
 pub const NOTSENT_LOWAT_BYTES: u32 = 16 * 1024;
 
+/// Bytes of a proxy's answer to CONNECT: some headers, as other programs allow them, and no page.
+pub const PROXY_ANSWER_BYTES_MAX: usize = 8 * 1024;
+
+/// Characters of a proxy's own words for its status; they stand in a log line.
+pub const PROXY_REASON_CHARS_MAX: usize = 120;
+
+/// Addresses of one name that are tried: some of each family, and no list that a name server made up.
+pub const ADDRESSES_MAX: usize = 16;
+
 /// Bytes of a key file we are willing to read; a PKCS#8 Ed25519 key takes about 200.
 pub const KEY_FILE_BYTES_MAX: usize = 16 * 1024;
 
@@ -164,6 +173,9 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One step of the handshake.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long an address may take before the next one is tried beside it: what RFC 8305 recommends.
+pub const DIAL_HEAD_START: Duration = Duration::from_millis(250);
 
 /// Time a closing tunnel has to get its last GOAWAY out.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);

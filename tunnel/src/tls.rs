@@ -12,9 +12,10 @@ use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::version::TLS13;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::identity::{PublicKey, SecretKey};
@@ -40,6 +41,52 @@ pub enum TlsError {
     /// rustls refused the configuration.
     #[error("failed to set up TLS")]
     Config(#[source] Error),
+    /// No authority is known.
+    #[error("{0}")]
+    NoAuthority(&'static str),
+    /// A certificate of an authority could not be read.
+    #[error("failed to read a certificate of an authority")]
+    Authority(#[source] rustls::pki_types::pem::Error),
+}
+
+/// Authorities whose certificates are believed, where a server before the hub ends TLS.
+#[derive(Clone, Debug)]
+pub struct Authorities(Arc<RootCertStore>);
+
+impl Authorities {
+    /// Those of a file in PEM form.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, TlsError> {
+        let mut store = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(TlsError::Authority)?;
+            store.add(certificate).map_err(TlsError::Config)?;
+        }
+        if store.is_empty() {
+            return Err(TlsError::NoAuthority("there is no certificate in it"));
+        }
+        Ok(Self(Arc::new(store)))
+    }
+
+    /// Those of this system. One that cannot be read is left out.
+    pub fn of_system() -> Result<Self, TlsError> {
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if store.is_empty() {
+            return Err(TlsError::NoAuthority("this system knows no authority"));
+        }
+        Ok(Self(Arc::new(store)))
+    }
+
+    /// TLS 1.2 too: it is the proxy's, and no secret of ours rests on it alone.
+    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .map_err(TlsError::Config)?
+            .with_root_certificates(Arc::clone(&self.0))
+            .with_no_client_auth();
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Arc::new(config))
+    }
 }
 
 fn provider() -> Arc<CryptoProvider> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -96,19 +97,39 @@ pub enum AcceptError {
 ///
 /// How many of these run at once is the caller's to limit: 64 keep two cores busy with TLS.
 pub async fn accept(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel, AcceptError> {
-    timeout(HANDSHAKE_TIMEOUT, Box::pin(steps(socket, options)))
+    let secured = async {
+        tune(&socket).map_err(AcceptError::Socket)?;
+        let tls = timeout(STEP_TIMEOUT, options.tls.accept(socket)).await;
+        let tls = tls
+            .map_err(|_| AcceptError::StepTimeout { step: "TLS" })?
+            .map_err(AcceptError::Tls)?;
+        let exporter = exporter(tls.get_ref().1).map_err(|error| AcceptError::Tls(std::io::Error::other(error)))?;
+        steps(tls, Some(exporter), options).await
+    };
+    in_time(secured).await
+}
+
+/// As [`accept`], where a server before the hub ended TLS: what comes is in the clear, and the handshake is bound to no
+/// connection. That server reads the tunnel; both sides prove their keys all the same.
+pub async fn accept_plain(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel, AcceptError> {
+    let plain = async {
+        tune(&socket).map_err(AcceptError::Socket)?;
+        steps(socket, None, options).await
+    };
+    in_time(plain).await
+}
+
+async fn in_time(steps: impl Future<Output = Result<Tunnel, AcceptError>>) -> Result<Tunnel, AcceptError> {
+    timeout(HANDSHAKE_TIMEOUT, Box::pin(steps))
         .await
         .map_err(|_| AcceptError::Timeout)?
 }
 
-async fn steps(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel, AcceptError> {
-    tune(&socket).map_err(AcceptError::Socket)?;
-    let tls = timeout(STEP_TIMEOUT, options.tls.accept(socket)).await;
-    let tls = tls
-        .map_err(|_| AcceptError::StepTimeout { step: "TLS" })?
-        .map_err(AcceptError::Tls)?;
-    let exporter = exporter(tls.get_ref().1).map_err(|error| AcceptError::Tls(std::io::Error::other(error)))?;
-    let upgrade = accept_hdr_async_with_config(tls, only_tunnel, Some(websocket_config()));
+async fn steps<S>(socket: S, exporter: Option<[u8; 32]>, options: &AcceptOptions) -> Result<Tunnel, AcceptError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let upgrade = accept_hdr_async_with_config(socket, only_tunnel, Some(websocket_config()));
     let upgrade = timeout(STEP_TIMEOUT, upgrade)
         .await
         .map_err(|_| AcceptError::StepTimeout { step: "upgrade" })?;
@@ -120,7 +141,7 @@ async fn steps(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel, Acc
         epoch: 0,
         server_id: &options.server_id,
         endpoints: &options.endpoints,
-        exporter: Some(exporter),
+        exporter,
     };
     let agreed = as_hub(&mut socket, &us, |cluster| options.keys.keys_of(cluster)).await;
     let agreed = agreed.map_err(AcceptError::Handshake)?;

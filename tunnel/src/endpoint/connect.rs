@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Uri;
-use rustls::pki_types::ServerName;
+use http::StatusCode;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_tungstenite::client_async_with_config;
+use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::accept::PATH;
+use super::dial::{DialError, dial};
+use super::target::Target;
 use super::{Tunnel, start};
 use crate::allowance::Allowance;
 use crate::backoff::Outcome;
@@ -19,7 +20,8 @@ use crate::driver::{tune, websocket_config};
 use crate::handshake::{HandshakeError, Introduction, as_agent};
 use crate::identity::{PublicKey, SecretKey};
 use crate::limits::{CLUSTER_NAME_BYTES_MAX, HANDSHAKE_TIMEOUT, STEP_TIMEOUT};
-use crate::tls::{TlsError, client_config, exporter};
+use crate::proxy::{AskError, Proxy, ask};
+use crate::tls::{Authorities, TlsError, client_config, exporter};
 
 /// What an agent dials with.
 #[derive(Clone)]
@@ -36,6 +38,10 @@ pub struct ConnectOptions {
     pub epoch: u64,
     /// Version of this program, told to the hub.
     pub version: String,
+    /// How the connection is secured.
+    pub tls: HubTls,
+    /// The way through a proxy; `None` dials the hub itself.
+    pub proxy: Option<Proxy>,
     /// For all steps together; raising it only makes a dead address cost more.
     pub handshake_timeout: Duration,
     /// Memory, meters and bandwidth of its tunnels.
@@ -60,10 +66,36 @@ impl ConnectOptions {
             key,
             epoch,
             version,
+            tls: HubTls::Pinned,
+            proxy: None,
             handshake_timeout,
             allowance: Allowance::default(),
         }
     }
+
+    pub(crate) fn target(&self) -> Result<Target, ConnectError> {
+        let wrong = |what| ConnectError::Options {
+            url: self.url.clone(),
+            what,
+        };
+        if self.pins.is_empty() {
+            return Err(wrong("no key of the hub is pinned"));
+        }
+        if self.cluster.is_empty() || self.cluster.len() > CLUSTER_NAME_BYTES_MAX {
+            return Err(wrong("cluster name is empty or too long"));
+        }
+        Target::parse(&self.url).map_err(wrong)
+    }
+}
+
+/// How the connection to the hub is secured. Whichever it is, the hub proves to hold a pinned key.
+#[derive(Clone, Debug)]
+pub enum HubTls {
+    /// From end to end: TLS ends at the hub, with its pinned key.
+    Pinned,
+    /// TLS ends at a server before the hub, which has a certificate of one of these authorities, and which reads what
+    /// goes through the tunnel.
+    Authorities(Authorities),
 }
 
 /// Why there is no tunnel. [`ConnectError::outcome`] says when to try again.
@@ -90,17 +122,29 @@ pub enum ConnectError {
         step: &'static str,
     },
     /// No TCP connection came about.
-    #[error("failed to connect to {address}")]
-    Dial {
-        /// Host and port.
-        address: String,
+    #[error("failed to dial")]
+    Dial(#[source] DialError),
+    /// The socket refused its settings.
+    #[error("failed to set up the socket")]
+    Socket(#[source] std::io::Error),
+    /// The proxy did not lead on.
+    #[error("failed to get through proxy {proxy}")]
+    Proxy {
+        /// Its host and port.
+        proxy: String,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: AskError,
     },
-    /// No TLS connection to a pinned key came about.
+    /// No TLS connection to a pinned key, or to a certificate of a known authority, came about.
     #[error("failed to complete the TLS handshake")]
     Tls(#[source] std::io::Error),
+    /// Whoever answered is no hub, or a server before it that does not let us through.
+    #[error("the server answered {status} in the place of a WebSocket")]
+    Answered {
+        /// How it answered.
+        status: StatusCode,
+    },
     /// The hub did not upgrade to a WebSocket.
     #[error("failed to upgrade to a WebSocket")]
     Upgrade(#[source] Box<tungstenite::Error>),
@@ -115,8 +159,24 @@ impl ConnectError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Handshake(HandshakeError::Refused(away)) => Outcome::told_by(away).unwrap_or(Outcome::Failed),
+            // A login that is wrong stays so until a person changes it, and some proxies lock who keeps trying.
+            _ if self.is_denied() => Outcome::Refused,
             _ => Outcome::Failed,
         }
+    }
+
+    /// Whether a proxy, or a server before the hub, refuses who we are: 401, 403 and 407.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        let status = match self {
+            Self::Proxy {
+                source: AskError::Refused { status, .. },
+                ..
+            } => *status,
+            Self::Answered { status } => status.as_u16(),
+            _ => return false,
+        };
+        matches!(status, 401 | 403 | 407)
     }
 }
 
@@ -129,29 +189,10 @@ pub async fn connect(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
 }
 
 async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
-    let target = Target::parse(options)?;
-    let connector = TlsConnector::from(client_config(&options.pins).map_err(ConnectError::Prepare)?);
-    let dial = timeout(STEP_TIMEOUT, TcpStream::connect(&target.address)).await;
-    let dial = dial
-        .map_err(|_| ConnectError::StepTimeout { step: "TCP" })?
-        .and_then(|socket| {
-            tune(&socket)?;
-            Ok(socket)
-        });
-    let socket = dial.map_err(|source| ConnectError::Dial {
-        address: target.address.clone(),
-        source,
-    })?;
-    let tls = timeout(STEP_TIMEOUT, connector.connect(target.name, socket)).await;
-    let tls = tls
-        .map_err(|_| ConnectError::StepTimeout { step: "TLS" })?
-        .map_err(ConnectError::Tls)?;
-    let exporter = exporter(tls.get_ref().1).map_err(|error| ConnectError::Tls(std::io::Error::other(error)))?;
-    let upgrade = client_async_with_config(target.request, tls, Some(websocket_config()));
-    let upgrade = timeout(STEP_TIMEOUT, upgrade)
-        .await
-        .map_err(|_| ConnectError::StepTimeout { step: "upgrade" })?;
-    let (mut socket, _) = upgrade.map_err(|error| ConnectError::Upgrade(Box::new(error)))?;
+    let target = options.target()?;
+    let socket = reach(options, &target).await?;
+    let (tls, exporter) = secure(options, &target, socket).await?;
+    let mut socket = upgrade(&target, tls).await?;
     let us = Introduction {
         key: &options.key,
         version: &options.version,
@@ -159,7 +200,7 @@ async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
         epoch: options.epoch,
         server_id: "",
         endpoints: &[],
-        exporter: Some(exporter),
+        exporter,
     };
     let agreed = as_agent(&mut socket, &us, &options.pins)
         .await
@@ -167,45 +208,65 @@ async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
     Ok(start(socket, agreed, options.allowance.clone()))
 }
 
-/// A URL taken apart.
-struct Target {
-    address: String,
-    name: ServerName<'static>,
-    request: Uri,
+/// A TCP connection whose bytes are the hub's, by way of the proxy if there is one.
+pub(crate) async fn reach(options: &ConnectOptions, target: &Target) -> Result<TcpStream, ConnectError> {
+    let (host, port) = match &options.proxy {
+        Some(proxy) => (proxy.host(), proxy.port()),
+        None => (target.host.as_str(), target.port),
+    };
+    let mut socket = dial(host, port).await.map_err(ConnectError::Dial)?;
+    tune(&socket).map_err(ConnectError::Socket)?;
+    if let Some(proxy) = &options.proxy {
+        let asked = timeout(STEP_TIMEOUT, ask(&mut socket, proxy, &target.authority())).await;
+        let asked = asked.map_err(|_| ConnectError::StepTimeout {
+            step: "the proxy's answer",
+        })?;
+        asked.map_err(|source| ConnectError::Proxy {
+            proxy: proxy.to_string(),
+            source,
+        })?;
+    }
+    Ok(socket)
 }
 
-impl Target {
-    fn parse(options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let wrong = |what| ConnectError::Options {
-            url: options.url.clone(),
-            what,
-        };
-        if options.pins.is_empty() {
-            return Err(wrong("no key of the hub is pinned"));
+/// TLS over it, and the exporter where it ends at the hub itself.
+pub(crate) async fn secure(
+    options: &ConnectOptions,
+    target: &Target,
+    socket: TcpStream,
+) -> Result<(TlsStream<TcpStream>, Option<[u8; 32]>), ConnectError> {
+    let config = match &options.tls {
+        HubTls::Pinned => client_config(&options.pins),
+        HubTls::Authorities(authorities) => authorities.client_config(),
+    };
+    let connector = TlsConnector::from(config.map_err(ConnectError::Prepare)?);
+    let tls = timeout(STEP_TIMEOUT, connector.connect(target.name.clone(), socket)).await;
+    let tls = tls
+        .map_err(|_| ConnectError::StepTimeout { step: "TLS" })?
+        .map_err(ConnectError::Tls)?;
+    let exporter = match options.tls {
+        HubTls::Pinned => {
+            let exporter = exporter(tls.get_ref().1);
+            Some(exporter.map_err(|error| ConnectError::Tls(std::io::Error::other(error)))?)
         }
-        if options.cluster.is_empty() || options.cluster.len() > CLUSTER_NAME_BYTES_MAX {
-            return Err(wrong("cluster name is empty or too long"));
-        }
-        let url: Uri = options.url.parse().map_err(|_| wrong("it is no URL"))?;
-        if url.scheme_str() != Some("wss") {
-            return Err(wrong("its scheme is not wss"));
-        }
-        let authority = url.authority().ok_or_else(|| wrong("it has no host"))?;
-        if authority.as_str().contains('@') {
-            return Err(wrong("it holds credentials"));
-        }
-        let host = authority.host();
-        // An IPv6 address stands in brackets in a URL and nowhere else.
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let name = ServerName::try_from(bare.to_owned()).map_err(|_| wrong("its host is no name or address"))?;
-        let path = if url.path() == "/" { PATH } else { url.path() };
-        let request = format!("wss://{authority}{path}")
-            .parse()
-            .map_err(|_| wrong("it is no URL"))?;
-        Ok(Self {
-            address: format!("{host}:{}", authority.port_u16().unwrap_or(443)),
-            name,
-            request,
-        })
+        HubTls::Authorities(_) => None,
+    };
+    Ok((tls, exporter))
+}
+
+pub(crate) async fn upgrade(
+    target: &Target,
+    tls: TlsStream<TcpStream>,
+) -> Result<WebSocketStream<TlsStream<TcpStream>>, ConnectError> {
+    let upgrade = client_async_with_config(target.request.clone(), tls, Some(websocket_config()));
+    let upgrade = timeout(STEP_TIMEOUT, upgrade)
+        .await
+        .map_err(|_| ConnectError::StepTimeout { step: "upgrade" })?;
+    match upgrade {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::Error::Http(answer)) => Err(ConnectError::Answered {
+            status: answer.status(),
+        }),
+        Err(error) => Err(ConnectError::Upgrade(Box::new(error))),
     }
 }

@@ -34,13 +34,18 @@
 pub mod accept;
 pub mod connect;
 
+mod dial;
 mod incoming;
 mod opener;
 mod session;
+mod target;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod way_tests;
 
+pub use dial::{DialError, addresses};
 pub use incoming::{Incoming, IncomingOpen, Responder};
 pub use opener::{Grant, OpenError, Opener};
 pub use session::Session;
