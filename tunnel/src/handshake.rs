@@ -6,8 +6,12 @@
 //!  hub   ── AUTH(key, signature) ────────▶ agent
 //! ```
 
+mod version;
+
 #[cfg(test)]
 mod tests;
+
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -83,6 +87,12 @@ pub enum HandshakeError {
         "a server in between ends TLS and speaks TLS with the hub again; hint: let it pass the tunnel on in the clear, to the hub's --listen-plain"
     )]
     BoundElsewhere,
+    /// The agent has a tunnel to this very hub.
+    #[error("there is a tunnel to hub {server_id} already")]
+    AlreadyHeld {
+        /// Which.
+        server_id: String,
+    },
     /// No nonce could be made.
     #[error("failed to make a nonce")]
     Nonce(#[source] KeyError),
@@ -98,6 +108,10 @@ pub(crate) struct Introduction<'a> {
     pub(crate) server_id: &'a str,
     pub(crate) endpoints: &'a [String],
     pub(crate) exporter: Option<[u8; 32]>,
+    /// Over what time agents that lost their tunnel are to come back; the hub's to say.
+    pub(crate) spread: Duration,
+    /// Hubs by their ids that the agent has a tunnel to.
+    pub(crate) held: &'a [String],
 }
 
 /// What both sides may rely on.
@@ -159,9 +173,10 @@ async fn hub_steps<S: AsyncRead + AsyncWrite + Unpin>(
     let auth = Auth {
         key: *us.key.public().as_bytes(),
         signature: proof.sign(Role::Hub, us.key),
+        spread_ms: u32::try_from(us.spread.as_millis()).unwrap_or(u32::MAX),
     };
     send(socket, Frame::Auth(auth), Kind::Auth).await?;
-    Ok(agree(Role::Hub, *theirs, key))
+    Ok(agree(Role::Hub, *theirs, key, Duration::ZERO))
 }
 
 /// The agent's side. `pins` are the hub's keys; with `us.exporter` the hub must have ended TLS itself.
@@ -187,6 +202,12 @@ async fn agent_steps<S: AsyncRead + AsyncWrite + Unpin>(
     if us.exporter.is_some() && !theirs.channel_binding {
         return Err(HandshakeError::NotBound);
     }
+    // Before it is known whose tunnel this is, so that the hub leaves the one that stands alone.
+    if !theirs.server_id.is_empty() && us.held.contains(&theirs.server_id) {
+        return Err(HandshakeError::AlreadyHeld {
+            server_id: theirs.server_id.clone(),
+        });
+    }
     // The proofs would not fit, and say less of why.
     if us.exporter.is_none() && theirs.channel_binding {
         return Err(HandshakeError::BoundElsewhere);
@@ -208,7 +229,8 @@ async fn agent_steps<S: AsyncRead + AsyncWrite + Unpin>(
     if !pins.contains(&key) || !proof.verify(Role::Hub, &key, &auth.signature) {
         return Err(HandshakeError::HubNotProven);
     }
-    Ok(agree(Role::Agent, *theirs, key))
+    let spread = Duration::from_millis(auth.spread_ms.into());
+    Ok(agree(Role::Agent, *theirs, key, spread))
 }
 
 fn hello(us: &Introduction<'_>) -> Result<Hello, HandshakeError> {
@@ -237,19 +259,28 @@ fn fitting(endpoints: &[String]) -> Vec<String> {
 
 fn check_version(role: Role, our_version: &str, theirs: &Hello) -> Result<u16, HandshakeError> {
     let ours = ProtocolRange::OURS;
-    ours.common(theirs.protocol).ok_or_else(|| {
-        let (we, they) = match role {
-            Role::Hub => ("hub", "agent"),
-            Role::Agent => ("agent", "hub"),
-        };
+    let (we, they) = match role {
+        Role::Hub => ("hub", "agent"),
+        Role::Agent => ("agent", "hub"),
+    };
+    let common = ours.common(theirs.protocol).ok_or_else(|| {
         HandshakeError::Version(format!(
             "{we} {our_version} speaks protocol {} to {}, {they} {} speaks {} to {}",
             ours.min, ours.max, theirs.version, theirs.protocol.min, theirs.protocol.max
         ))
-    })
+    })?;
+    match version::too_far_apart(our_version, &theirs.version) {
+        None => Ok(common),
+        Some(why) => {
+            let their_version: String = theirs.version.chars().take(VERSION_CHARS_MAX).collect();
+            Err(HandshakeError::Version(format!(
+                "{we} has version {our_version} and {they} has version {their_version}; {why}"
+            )))
+        }
+    }
 }
 
-fn agree(role: Role, theirs: Hello, key: PublicKey) -> Agreed {
+fn agree(role: Role, theirs: Hello, key: PublicKey, spread: Duration) -> Agreed {
     let terms = Terms {
         role,
         frame_bytes_in: FRAME_PAYLOAD_BYTES,
@@ -266,6 +297,7 @@ fn agree(role: Role, theirs: Hello, key: PublicKey) -> Agreed {
         key,
         server_id: theirs.server_id,
         endpoints: theirs.endpoints,
+        spread,
     };
     Agreed { terms, peer }
 }
@@ -338,6 +370,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<
         | HandshakeError::Socket(_)
         | HandshakeError::Closed { .. }
         | HandshakeError::Refused(_)
+        | HandshakeError::AlreadyHeld { .. }
         | HandshakeError::Nonce(_) => return,
     };
     if let Ok(message) = encode(&Frame::GoAway(away)) {

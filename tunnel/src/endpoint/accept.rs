@@ -1,6 +1,7 @@
 //! The hub's door: TLS, upgrade and handshake over a connection it accepted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -26,6 +27,11 @@ pub const PATH: &str = "/tunnel";
 pub trait KeyLookup: Send + Sync {
     /// The keys registered for a name; none if the name is unknown.
     fn keys_of(&self, cluster: &str) -> Vec<PublicKey>;
+
+    /// Over what time agents that lost their tunnel come back, see [`spread_of`](crate::backoff::spread_of).
+    fn spread(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 impl<F: Fn(&str) -> Option<Vec<PublicKey>> + Send + Sync> KeyLookup for F {
@@ -106,7 +112,7 @@ pub async fn accept(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel
         let exporter = exporter(tls.get_ref().1).map_err(|error| AcceptError::Tls(std::io::Error::other(error)))?;
         steps(tls, Some(exporter), options).await
     };
-    in_time(secured).await
+    in_time(Box::pin(secured)).await
 }
 
 /// As [`accept`], where a server before the hub ended TLS: what comes is in the clear, and the handshake is bound to no
@@ -116,11 +122,11 @@ pub async fn accept_plain(socket: TcpStream, options: &AcceptOptions) -> Result<
         tune(&socket).map_err(AcceptError::Socket)?;
         steps(socket, None, options).await
     };
-    in_time(plain).await
+    in_time(Box::pin(plain)).await
 }
 
 async fn in_time(steps: impl Future<Output = Result<Tunnel, AcceptError>>) -> Result<Tunnel, AcceptError> {
-    timeout(HANDSHAKE_TIMEOUT, Box::pin(steps))
+    timeout(HANDSHAKE_TIMEOUT, steps)
         .await
         .map_err(|_| AcceptError::Timeout)?
 }
@@ -142,6 +148,8 @@ where
         server_id: &options.server_id,
         endpoints: &options.endpoints,
         exporter,
+        spread: options.keys.spread(),
+        held: &[],
     };
     let agreed = as_hub(&mut socket, &us, |cluster| options.keys.keys_of(cluster)).await;
     let agreed = agreed.map_err(AcceptError::Handshake)?;

@@ -42,6 +42,8 @@ pub struct ConnectOptions {
     pub tls: HubTls,
     /// The way through a proxy; `None` dials the hub itself.
     pub proxy: Option<Proxy>,
+    /// Ids of hubs that there is a tunnel to already: one of them is left at once, and keeps its tunnel.
+    pub held: Vec<String>,
     /// For all steps together; raising it only makes a dead address cost more.
     pub handshake_timeout: Duration,
     /// Memory, meters and bandwidth of its tunnels.
@@ -68,6 +70,7 @@ impl ConnectOptions {
             version,
             tls: HubTls::Pinned,
             proxy: None,
+            held: Vec::new(),
             handshake_timeout,
             allowance: Allowance::default(),
         }
@@ -159,6 +162,7 @@ impl ConnectError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Handshake(HandshakeError::Refused(away)) => Outcome::told_by(away).unwrap_or(Outcome::Failed),
+            Self::Handshake(HandshakeError::AlreadyHeld { .. }) => Outcome::Duplicate,
             // A login that is wrong stays so until a person changes it, and some proxies lock who keeps trying.
             _ if self.is_denied() => Outcome::Refused,
             _ => Outcome::Failed,
@@ -201,6 +205,8 @@ async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
         server_id: "",
         endpoints: &[],
         exporter,
+        spread: Duration::ZERO,
+        held: &options.held,
     };
     let agreed = as_agent(&mut socket, &us, &options.pins)
         .await

@@ -51,6 +51,7 @@ pub use opener::{Grant, OpenError, Opener};
 pub use session::Session;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
@@ -77,6 +78,8 @@ pub struct PeerInfo {
     pub server_id: String,
     /// Where else the hub can be reached; may be empty.
     pub endpoints: Vec<String>,
+    /// Over what time the agents of this hub are to come back when they lose it; zero when the peer is an agent.
+    pub spread: Duration,
 }
 
 /// A tunnel after its handshake.

@@ -44,6 +44,8 @@ pub struct Auth {
     pub key: [u8; 32],
     /// Raw Ed25519 signature.
     pub signature: [u8; 64],
+    /// Over how many milliseconds agents that lost their tunnel come back. 0 from an older hub, which does not say it.
+    pub spread_ms: u32,
 }
 
 /// Body of RST.
@@ -130,7 +132,11 @@ fn cut(text: &str) -> &str {
 pub fn encode(frame: &Frame) -> Result<Bytes, FrameError> {
     let bytes = match frame {
         Frame::Hello(hello) => json(Kind::Hello, 0, hello)?,
-        Frame::Auth(auth) => fixed(Kind::Auth, 0, &[&auth.key, &auth.signature]),
+        Frame::Auth(auth) => fixed(
+            Kind::Auth,
+            0,
+            &[&auth.key, &auth.signature, &auth.spread_ms.to_be_bytes()],
+        ),
         Frame::Open(stream, open) => json(Kind::Open, *stream, open)?,
         Frame::OpenOk(stream) => fixed(Kind::OpenOk, *stream, &[]),
         Frame::Data(stream, bytes) => fixed(Kind::Data, *stream, &[bytes]),
@@ -246,9 +252,13 @@ impl Body {
         let mut auth = Auth {
             key: [0; 32],
             signature: [0; 64],
+            spread_ms: 0,
         };
         payload.copy_to_slice(&mut auth.key);
         payload.copy_to_slice(&mut auth.signature);
+        if payload.remaining() >= 4 {
+            auth.spread_ms = payload.get_u32();
+        }
         Ok(auth)
     }
 

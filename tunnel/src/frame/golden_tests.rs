@@ -60,6 +60,7 @@ fn examples() -> BTreeMap<&'static str, Frame> {
             Frame::Auth(Auth {
                 key: [0x11; 32],
                 signature: [0x22; 64],
+                spread_ms: 33_333,
             }),
         ),
         (

@@ -31,6 +31,8 @@ fn us<'a>(key: &'a SecretKey, cluster: &'a str, exporter: Option<u8>) -> Introdu
         server_id: "",
         endpoints: &[],
         exporter,
+        spread: std::time::Duration::from_millis(1_500),
+        held: &[],
     }
 }
 
@@ -165,6 +167,7 @@ async fn a_hub_must_sign_with_a_pinned_key_and_in_its_own_role() {
         Auth {
             key: *other.public().as_bytes(),
             signature: proof.sign(Role::Hub, &other),
+            spread_ms: 0,
         }
     })
     .await;
@@ -173,6 +176,7 @@ async fn a_hub_must_sign_with_a_pinned_key_and_in_its_own_role() {
         Auth {
             key: *hub_key.public().as_bytes(),
             signature,
+            spread_ms: 0,
         }
     })
     .await;
@@ -181,6 +185,7 @@ async fn a_hub_must_sign_with_a_pinned_key_and_in_its_own_role() {
         Auth {
             key: *hub_key.public().as_bytes(),
             signature,
+            spread_ms: 0,
         }
     })
     .await;
@@ -228,4 +233,65 @@ async fn endpoints_that_do_not_fit_are_not_offered() {
         .collect();
     let fit = fitting(&many);
     assert_eq!((fit.len(), fit[0].as_str()), (ENDPOINTS_MAX, "wss://hub-0"));
+}
+
+#[tokio::test]
+async fn programs_too_far_apart_name_both_versions_on_both_sides() {
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let (hub_key, agent_key) = (key(), key());
+    let pins = [hub_key.public()];
+    let hub = Introduction {
+        version: "1.4.0",
+        ..us(&hub_key, "", Some(3))
+    };
+    let agent = Introduction {
+        version: "1.2.9",
+        ..us(&agent_key, "north", Some(3))
+    };
+    let (on_hub, on_agent) = tokio::join!(
+        as_hub(&mut hub_socket, &hub, |_| vec![agent_key.public()]),
+        as_agent(&mut agent_socket, &agent, &pins)
+    );
+    for outcome in [on_hub.err(), on_agent.err()] {
+        let told = match outcome.expect("they do not go together") {
+            HandshakeError::Version(text) => text,
+            HandshakeError::Refused(away) => away.text,
+            other => other.to_string(),
+        };
+        assert!(told.contains("1.4.0") && told.contains("1.2.9"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_hub_that_an_agent_has_a_tunnel_to_is_left_before_it_knows_whose_tunnel_it_was() {
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let (hub_key, agent_key) = (key(), key());
+    let pins = [hub_key.public()];
+    let hub = Introduction {
+        server_id: "hub-a",
+        ..us(&hub_key, "", Some(3))
+    };
+    let held = ["hub-a".to_owned()];
+    let agent = Introduction {
+        held: &held,
+        ..us(&agent_key, "north", Some(3))
+    };
+    let as_agent = async {
+        let outcome = as_agent(&mut agent_socket, &agent, &pins).await;
+        drop(agent_socket);
+        outcome
+    };
+    let (on_hub, on_agent) = tokio::join!(
+        as_hub(&mut hub_socket, &hub, |_| unreachable!("no name was given")),
+        as_agent
+    );
+    assert!(matches!(on_agent, Err(HandshakeError::AlreadyHeld { .. })));
+    assert!(on_hub.is_err());
+}
+
+#[tokio::test]
+async fn an_agent_learns_over_what_time_its_fleet_comes_back() {
+    let (hub, agent) = meet(None, None).await;
+    assert_eq!(agent.ok().map(|agreed| agreed.peer.spread.as_millis()), Some(1_500));
+    assert!(hub.is_ok());
 }

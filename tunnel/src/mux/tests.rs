@@ -241,6 +241,7 @@ fn what_cannot_be_pinned_on_a_stream_ends_the_tunnel() {
     let auth = crate::frame::Auth {
         key: [0; 32],
         signature: [0; 64],
+        spread_ms: 0,
     };
     check_tunnel_violation(bytes(Frame::Auth(auth)), Violation::Unexpected(Kind::Auth));
     let critical = Bytes::from_static(&[0xff, 0, 0, 0, 0, 0, 0, 0]);
