@@ -76,6 +76,13 @@ pub const EXPRESSION_STEPS_MAX: u64 = 2_000_000;
 /// are alike but for what they have left, and tells the least.
 pub const NODE_GROUPS_MAX: usize = 1_000;
 
+/// Nodes of one report: the largest clusters on offer have 100,000, and twice that is believed.
+pub const NODES_MAX: u64 = 200_000;
+
+/// Pods that a node of a report may have or take: 2,500 is what the boldest maker supports. Pods are put on nodes one
+/// after the other, so that a report of more would cost everybody's plans time, and not its cluster's alone.
+pub const PODS_PER_NODE_MAX: u64 = 10_000;
+
 /// Workloads of one report: as many as a large cluster's fleet has, in 1 MiB.
 pub const REPORTED_WORKLOADS_MAX: usize = 5_000;
 

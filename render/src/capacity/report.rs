@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::nodes::Nodes;
+use super::nodes::{NodeGroup, Nodes};
 use super::resources::Resources;
-use crate::limits::{NODE_GROUPS_MAX, REPORTED_WORKLOADS_MAX};
+use crate::limits::{NODE_GROUPS_MAX, NODES_MAX, PODS_PER_NODE_MAX, REPORTED_WORKLOADS_MAX};
 use crate::name::{ObjectKey, UnitKey};
 
 /// The section `capacity` of a report.
@@ -60,6 +60,12 @@ pub enum InvalidCapacity {
     /// More than a report may say.
     #[error("capacity of {0} node groups and {1} workloads is larger than a report may be")]
     TooLarge(usize, usize),
+    /// More nodes than any cluster has.
+    #[error("{0} nodes are more than any cluster has; at most {NODES_MAX} are believed")]
+    TooManyNodes(u64),
+    /// More pods than any node has.
+    #[error("{0} pods are more than any node has; at most {PODS_PER_NODE_MAX} are believed")]
+    TooManyPods(u64),
     /// A node names a workload that is not there.
     #[error("a node names workload {0}, and there are {1}")]
     Workload(usize, usize),
@@ -88,6 +94,14 @@ impl Capacity {
         if groups > NODE_GROUPS_MAX || workloads > REPORTED_WORKLOADS_MAX {
             return Err(InvalidCapacity::TooLarge(groups, workloads));
         }
+        let nodes = self.nodes.count();
+        if nodes > NODES_MAX {
+            return Err(InvalidCapacity::TooManyNodes(nodes));
+        }
+        let pods = self.nodes.0.iter().flat_map(most_pods);
+        if let Some(pods) = pods.filter(|pods| *pods > PODS_PER_NODE_MAX).max() {
+            return Err(InvalidCapacity::TooManyPods(pods));
+        }
         for group in &self.nodes.0 {
             if let Some(index) = group.pods.keys().find(|index| **index >= workloads) {
                 return Err(InvalidCapacity::Workload(*index, workloads));
@@ -112,4 +126,10 @@ impl Capacity {
         let place = |workload: &WorkloadPods| (&workload.unit, &workload.object).cmp(&(unit, object));
         self.workloads.binary_search_by(place).ok()
     }
+}
+
+/// What a node of a group says of pods: how many it may have, and how many of each workload it has.
+fn most_pods(group: &NodeGroup) -> impl Iterator<Item = u64> {
+    let allocatable = u64::try_from(group.allocatable.of("pods")).unwrap_or_default();
+    group.pods.values().copied().chain([allocatable])
 }

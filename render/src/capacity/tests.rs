@@ -241,6 +241,13 @@ fn a_report_that_cannot_be_is_refused() {
     assert!(matches!(free, InvalidCapacity::MoreThanAll { .. }), "{free}");
     let pods = changed(&|report| report.nodes.0[0].pods = BTreeMap::from([(3, 1)]));
     assert_eq!(pods, InvalidCapacity::Workload(3, 0));
+    let nodes = changed(&|report| report.nodes.0[0].count = u64::MAX);
+    assert_eq!(nodes, InvalidCapacity::TooManyNodes(u64::MAX));
+    let many = 1_000_000_000_000_000_000;
+    let room = changed(&|report| report.nodes.0[0].allocatable.set("pods", many));
+    assert_eq!(room, InvalidCapacity::TooManyPods(1_000_000_000_000_000_000));
+    let own = changed(&|report| report.nodes.0[0].pods = BTreeMap::from([(0, u64::MAX)]));
+    assert_eq!(own, InvalidCapacity::TooManyPods(u64::MAX));
 }
 
 fn any_nodes() -> impl Strategy<Value = Vec<NodeGroup>> {

@@ -2,6 +2,7 @@
 
 mod demands;
 mod given;
+mod lacking;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ struct Account {
     /// Units that may take the room of a lower priority and have replicas here that have no node yet, with their
     /// priority.
     waiting: BTreeMap<UnitKey, i32>,
+    /// Replicas beyond the report that found no place.
+    lacking: BTreeMap<UnitKey, ByObject>,
 }
 
 /// Whose replicas are asked about.
@@ -82,17 +85,19 @@ impl Ledger {
         most: u64,
     ) -> Result<Fit, String> {
         let opened = self.opened(books, cluster)?;
+        let passed_on = self.passed_on(books, &cluster.name, opened, asking);
         let account = &self.accounts.list[opened].1;
         let mut counted = |field: &Field, workload| {
             let demand = self.demands.of(field, asking.requirements);
             fit_by(field, (asking.requirements, &demand), workload, most)
         };
         let place = account.report.workload(asking.unit, asking.object);
-        // Its own pods make room for themselves: those that are there, and those that are on their way.
+        // Its own pods make room for themselves: those that are there, and those that are on their way. Of what is to
+        // go already, those that wait there have theirs first.
         let mut answer = match place {
             Some(place) => {
                 let requests = &account.report.workloads[place].requests;
-                let nodes = account.nodes.without(place, requests);
+                let nodes = passed_on.as_ref().unwrap_or(&account.nodes).without(place, requests);
                 counted(&nodes, Some(place))
             }
             None => counted(&account.nodes, None),
@@ -182,6 +187,7 @@ impl Account {
             newer: BTreeMap::new(),
             noted: 0,
             waiting: BTreeMap::new(),
+            lacking: BTreeMap::new(),
         };
         account.note_waiting(books.fleet);
         if books.reports.sequence.is_none() || report.sequence < books.reports.sequence {
@@ -220,11 +226,10 @@ impl Account {
             let put = self.put(demands, asking, more);
             if put < more {
                 self.waits(&declared.subscription, books.fleet);
+                add(&mut self.lacking, unit, object, more - put);
             }
             if put > 0 {
-                let newer = self.newer.entry(unit.clone()).or_default();
-                let before = newer.get(object).copied().unwrap_or_default();
-                newer.insert(object.clone(), before + put);
+                add(&mut self.newer, unit, object, put);
             }
         }
     }
@@ -237,6 +242,12 @@ impl Account {
         let demand = demands.of(&self.nodes, asking.requirements);
         self.nodes.put_by((asking.requirements, &demand), more, None)
     }
+}
+
+fn add(to: &mut BTreeMap<UnitKey, ByObject>, unit: &UnitKey, object: &ObjectKey, replicas: u64) {
+    let of_unit = to.entry(unit.clone()).or_default();
+    let before = of_unit.get(object).copied().unwrap_or_default();
+    of_unit.insert(object.clone(), before.saturating_add(replicas));
 }
 
 /// How many more an elastic cluster has room for once it has grown.

@@ -198,6 +198,52 @@ fn replicas_that_are_promised_but_not_there_yet_are_deducted() {
 }
 
 #[test]
+fn what_a_unit_gave_up_is_theirs_who_wait_before_it_grows_again() {
+    let mut all = fleet(vec![cluster("a", &[])], everywhere(DYNAMIC), deployment(5, "1"));
+    let mut waiting = everywhere(STATIC);
+    waiting.key = UnitKey::new("default", "other").expect("it is a valid unit");
+    let (web, other) = (
+        UnitKey::new("default", "web").expect("it is a valid unit"),
+        waiting.key.clone(),
+    );
+    all.units.extend(fleet(Vec::new(), waiting, deployment(2, "1")).units);
+    // All five nodes are taken by pods of web, of which it keeps two.
+    let previous = BTreeMap::from([(web.clone(), placed(&[("a", 2)])), (other.clone(), placed(&[("a", 2)]))]);
+    let pods = |unit: &UnitKey, scheduled, unschedulable| WorkloadPods {
+        unit: unit.clone(),
+        object: key(),
+        replicas: scheduled + unschedulable,
+        requests: Resources::from([("cpu", 1_000), ("pods", 1)]),
+        scheduled,
+        unschedulable,
+    };
+    let mut said = capacity(5, 1);
+    said.nodes.0[0].free.set("cpu", 0);
+    said.nodes.0[0].pods = BTreeMap::from([(0, 1)]);
+    said.workloads = vec![pods(&web, 5, 0)];
+    let share = |said: &Capacity, previous| {
+        let (placements, _) = schedule(&all, &reports(&[("a", said.clone())]), previous, 0);
+        shares(&placements[&web])
+    };
+    assert_eq!(
+        share(&said, &previous),
+        [3],
+        "those of the other, of which the cluster has not heard"
+    );
+    said.workloads = vec![pods(&other, 0, 2), pods(&web, 5, 0)];
+    said.nodes.0[0].pods = BTreeMap::from([(1, 1)]);
+    assert_eq!(
+        share(&said, &previous),
+        [3],
+        "those of the other, which find no node there"
+    );
+    all.units.remove(&other);
+    let alone = BTreeMap::from([(web.clone(), placed(&[("a", 2)]))]);
+    let (placements, _) = schedule(&all, &reports(&[("a", said)]), &alone, 0);
+    assert_eq!(shares(&placements[&web]), [5], "where nobody waits, they are its own");
+}
+
+#[test]
 fn a_workloads_own_pods_make_room_for_themselves() {
     let mut said = capacity(1, 4);
     said.nodes.0[0].free.set("cpu", 0);

@@ -230,16 +230,17 @@ impl World {
             let slots: u64 = said.nodes.0.iter().map(slots).sum();
             let pods: u64 = said.workloads.iter().map(|workload| workload.scheduled).sum();
             let all = sums(&found.units, None);
-            // Pods that wait for a node have it before those that come once others go, and pods that are to go are room of
-            // their own unit until they are gone.
-            let is_under_way = said.workloads.iter().any(|workload| {
-                workload.scheduled < workload.replicas || workload.scheduled > Self::share(before, &workload.unit, name)
-            });
-            if is_under_way {
-                continue;
-            }
+            // Who takes room from a lower priority has it before those that only wait.
+            let waiting = said
+                .workloads
+                .iter()
+                .map(|workload| workload.replicas - workload.scheduled);
+            let passed_over: u64 = match found.findings.iter().any(|finding| finding.reason == "Preempted") {
+                true => waiting.sum(),
+                false => 0,
+            };
             assert!(
-                all <= slots + pods,
+                all <= slots + pods + passed_over,
                 "{name} ({place}) is promised {all} and has {slots} + {pods}: {event:?} {:?} -> {:?}",
                 told(before),
                 told(&found.units)
