@@ -37,12 +37,9 @@ mod stream;
 mod tls;
 
 pub use allowance::Allowance;
-pub use endpoint::accept::{AcceptError, AcceptOptions, KeyLookup, accept};
-pub use endpoint::connect::{ConnectError, ConnectOptions, connect};
-pub use endpoint::{Grant, Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};
 pub use endpoint::accept::{AcceptError, AcceptOptions, KeyLookup, accept, accept_plain};
 pub use endpoint::connect::{ConnectError, ConnectOptions, HubTls, connect};
-pub use endpoint::{DialError, Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};
+pub use endpoint::{DialError, Grant, Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};
 pub use frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass};
 pub use handshake::HandshakeError;
 pub use identity::{KeyError, PublicKey, SecretKey};
