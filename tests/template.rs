@@ -86,8 +86,8 @@ fn the_template_has_no_finding_before_and_after_clusters_are_registered() {
     let brought: Vec<_> = units.iter().map(brings).collect();
     assert_eq!(
         brought,
-        ["platform/hello: 1", "shop/web: 2"],
-        "the environments differ in shop/web alone"
+        ["flotilla-access/da794895: 1", "platform/hello: 1", "shop/web: 2"],
+        "the environments differ in shop/web alone, and both are told who reads there"
     );
 }
 

@@ -4,6 +4,7 @@
 //! Leaves: a judgement of what is in the clusters afterwards. Deliberately not here: what one room does by
 //! itself; that is tested in the room.
 
+mod access;
 mod approval;
 mod broken;
 mod capacity;

@@ -6,12 +6,14 @@
 
 mod may;
 mod model;
+mod project;
 pub mod request;
 mod rule;
 
 pub use may::{Decision, Person, Where, is_reserved, may, may_interact, unknown};
 pub use model::{
-    ACCESS_FOLDER, ANNOTATION_CLUSTERS, Access, Binding, BuiltIn, PREFIX, RBAC_API_VERSION, RBAC_GROUP, Role, RoleRef,
-    Rule, ScopedName, Subject,
+    ACCESS_FOLDER, ACCESS_NAMESPACE, ANNOTATION_CLUSTERS, Access, Binding, BuiltIn, PREFIX, RBAC_API_VERSION,
+    RBAC_GROUP, Role, RoleRef, Rule, ScopedName, Subject,
 };
+pub use project::{Projected, Projection, project};
 pub use request::{Attributes, Class, Target, Unclear, attributes};

@@ -17,6 +17,9 @@ pub const RBAC_API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 /// Annotation of a binding: the clusters that it is about, as a label selector in kubectl's form.
 pub const ANNOTATION_CLUSTERS: &str = "fleet.flotilla.dev/clusters";
 
+/// Namespace of the units that carry roles and bindings into clusters. No Subscription may stand in it.
+pub const ACCESS_NAMESPACE: &str = "flotilla-access";
+
 /// What stands before every name and group of a person inside a cluster, and before the names of what is projected.
 pub const PREFIX: &str = "flotilla:";
 

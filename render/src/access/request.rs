@@ -66,7 +66,7 @@ impl fmt::Display for Unclear {
 const PATH_BYTES_MAX: usize = 2_048;
 
 /// Subresources behind which whatever a pod or node listens to is reached.
-const INTERACTIVE: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
+pub(super) const INTERACTIVE: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
 /// Questions about the caller's own rights and self: they are asked by POST and kept nowhere.
 const SELF_REVIEWS: [(&str, &str); 3] = [

@@ -37,7 +37,7 @@ pub(super) fn resolve(declared: &mut Declared, lines: &mut Lines<'_>, findings: 
 }
 
 /// One of `access/` counts before a built-in one.
-fn meant(role: &RoleRef, access: &Access) -> Option<RoleRef> {
+pub(super) fn meant(role: &RoleRef, access: &Access) -> Option<RoleRef> {
     match role {
         RoleRef::Own(key) if access.roles.contains_key(key) => Some(role.clone()),
         RoleRef::Own(key) if key.namespace.is_empty() => BuiltIn::named(&key.name).map(RoleRef::BuiltIn),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::gather::Declared;
 use super::index::{Index, Wanted};
 use super::lines::Lines;
+use crate::access::ACCESS_NAMESPACE;
 use crate::finding::Finding;
 use crate::model::{Cluster, HealthRule, Override, OverrideKind, Suspension};
 use crate::name::group_of;
@@ -213,7 +214,9 @@ fn holds_nothing(suspension: &Suspension, declared: &Declared, lines: &mut Lines
             .hint(hint);
         findings.push(finding);
     };
+    // Units that nobody declares are suspended as any other.
     if let Some(unit) = &suspension.unit
+        && unit.namespace() != ACCESS_NAMESPACE
         && !declared.units.contains_key(unit)
     {
         let names: Vec<_> = declared.units.keys().map(ToString::to_string).collect();

@@ -29,6 +29,9 @@ pub(super) struct Declared {
     pub(super) bindings: BTreeMap<ScopedName, Arc<Binding>>,
     /// Roles and bindings that are declared twice, of which neither counts: no right is given by the order of files.
     pub(super) unclear_access: BTreeMap<DeclarationKey, Finding>,
+    /// Roles and bindings that give nothing, and that stay in clusters all the same: a file that cannot be read may hold
+    /// them now, or they are declared twice.
+    pub(super) kept_access: Vec<Declaration>,
     /// Objects whose override cannot be trusted, and why: whoever delivers one is held.
     pub(super) held_targets: Vec<(OverrideFeed, Finding)>,
     /// Clusters that are declared twice, once for each declaration: whatever either of them asks for is held.
@@ -69,8 +72,12 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
             continue;
         }
         for (key, line, declaration) in declarations(&loaded.file.items) {
-            // A right whose file is gone is gone.
-            if firsts.contains_key(key) || matches!(key.kind, OwnKind::Access(_)) {
+            if firsts.contains_key(key) {
+                continue;
+            }
+            if matches!(key.kind, OwnKind::Access(_)) {
+                declared.kept_access.push(declaration.clone());
+                declared.findings.push(right_gone(&key.label(), path, line));
                 continue;
             }
             declared.findings.push(removal_held(&key.label(), path, line));
@@ -83,7 +90,9 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
         }
     }
     for (key, first) in firsts {
-        if !declared.unclear_access.contains_key(key) {
+        if declared.unclear_access.contains_key(key) {
+            declared.kept_access.push(first.declaration.clone());
+        } else {
             declared.take(first.declaration);
         }
     }
@@ -103,6 +112,17 @@ pub(super) fn gather(catalog: &Catalog<'_>) -> Declared {
 /// Says that something stays though its file is gone.
 pub(super) fn removal_held(label: &str, file: &str, line: u32) -> Finding {
     let message = format!("{label} is kept: its file is gone, and a file that cannot be read may hold it now");
+    Finding::warning("RemovalHeld", message)
+        .at(file, line)
+        .hint("correct the unreadable file; what is in no file then is removed")
+}
+
+/// A right whose file is gone is gone. What clusters were told of it is a manifest like any other.
+fn right_gone(label: &str, file: &str, line: u32) -> Finding {
+    let message = format!(
+        "{label} gives nothing any more, since its file is gone; in clusters it is kept, and a file that cannot be read may \
+         hold it now"
+    );
     Finding::warning("RemovalHeld", message)
         .at(file, line)
         .hint("correct the unreadable file; what is in no file then is removed")

@@ -30,6 +30,7 @@ mod memo;
 mod needs;
 mod object;
 mod pattern;
+mod projected;
 mod rendered;
 mod resolve;
 mod symlink;

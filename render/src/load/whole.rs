@@ -14,6 +14,7 @@ use super::kinds::{is_own_name, meant};
 use super::lines::Lines;
 use super::memo::LoadMemo;
 use super::needs;
+use super::projected;
 use super::resolve::{Context, resolve};
 use crate::finding::{Finding, Severity};
 use crate::fleet::{Fleet, Unit};
@@ -36,7 +37,10 @@ pub(super) fn load(tree: &SourceTree, previous: &Previous, memo: &mut LoadMemo) 
     let mut findings = std::mem::take(&mut declared.findings);
     findings.append(&mut catalog.findings);
     let access = access::resolve(&mut declared, &mut Lines::new(&catalog), &mut findings);
-    let units = units(&catalog, &charts, &mut declared, &mut findings);
+    let mut units = units(&catalog, &charts, &mut declared, &mut findings);
+    let projected = projected::units(&access, &declared, &catalog);
+    findings.extend(projected.values().flat_map(|unit| unit.blocked.iter().cloned()));
+    units.extend(projected);
     let fleet = Fleet {
         revision: tree.revision.clone(),
         spec: declared.spec,

@@ -7,6 +7,7 @@ use super::super::fields::Fields;
 use super::super::pattern::{Pattern, Selection};
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, apply, scheduling, selector};
+use crate::access::ACCESS_NAMESPACE;
 use crate::model::{
     ApplyPolicy, DriftMode, Feed, Placing, Scheduling, Subscriber, Subscription, TaintEffect, Toleration,
 };
@@ -57,6 +58,16 @@ fn key(top: &Fields<'_>, metadata: &Metadata) -> Option<UnitKey> {
         return None;
     }
     let namespace = metadata.namespace.as_deref().unwrap_or("default");
+    if namespace == ACCESS_NAMESPACE {
+        let message =
+            format!("the units of {ACCESS_NAMESPACE} carry access/ into clusters, and are declared by nobody");
+        top.error(
+            "metadata.namespace",
+            "FieldInvalid",
+            message,
+            "choose another namespace",
+        );
+    }
     UnitKey::new(namespace, metadata.name.as_str())
         .map_err(|error| {
             let is_namespace = UnitKey::new(namespace, "name").is_err();

@@ -8,6 +8,7 @@ mod feeds;
 mod files;
 mod kinds;
 mod needs;
+mod projected;
 mod properties;
 mod scheduling;
 mod schema;
