@@ -106,3 +106,15 @@ pub const MOVES_PAUSE_SECONDS: i64 = 60;
 /// Seconds until clusters that may not be moved away from are looked at again: it only ends an alarm, and people take
 /// minutes.
 pub const LOOK_AGAIN_SECONDS: i64 = 60;
+
+/// Bytes of a token: providers write some hundred groups into one, and an HTTP header of a proxy holds no more.
+pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of a provider's list of keys: 64 keys of 4,096 bits with their certificates.
+pub const KEYS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Keys of a provider: one that rotates has a handful. Without a name in the token, each is tried.
+pub const KEYS_MAX: usize = 64;
+
+/// Seconds by which the clocks of hub and provider may differ.
+pub const TOKEN_SKEW_SECONDS: i64 = 30;

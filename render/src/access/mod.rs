@@ -9,6 +9,7 @@ mod model;
 mod project;
 pub mod request;
 mod rule;
+pub mod token;
 
 pub use may::{Decision, Person, Where, is_reserved, may, may_interact, unknown};
 pub use model::{
