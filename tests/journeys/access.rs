@@ -93,3 +93,28 @@ fn what_access_says_is_in_the_clusters_that_it_is_for_under_names_of_our_own_and
     }
     assert_verified(&fleet.repository);
 }
+
+#[test]
+fn a_binding_for_a_namespace_that_is_not_there_is_told_and_made_once_it_is() {
+    let fleet = Fleet::start();
+    let binding = SOMEWHERE.replace("namespace: shop", "namespace: later");
+    fleet.push(
+        "Let ada read what comes later",
+        &[("access/roles.yaml", ROLES), ("access/later.yaml", &binding)],
+    );
+    let wish = ["list", "configmaps", "-n", "later"];
+    eventually(LIMIT, "the missing namespace is told", || {
+        let told = Flotilla::run(&["status", "--server", &fleet.api()]).stdout;
+        let is_told = told.contains("flotilla-access/") && told.contains("\"later\" not found");
+        if is_told { Ok(()) } else { Err(told) }
+    });
+    until_may(&fleet, "bogota", &wish, &ADA, false);
+    fleet.push(
+        "Make it",
+        &[
+            ("subscriptions/later.yaml", &subscription("sea", "later")),
+            ("feeds/later/namespace.yaml", &namespace("later")),
+        ],
+    );
+    until_may(&fleet, "bogota", &wish, &ADA, true);
+}

@@ -84,7 +84,7 @@ pub fn attributes(method: &str, path: &str, query: Option<&str>) -> Result<Attri
         ["apis", group, version, rest @ ..] if !rest.is_empty() => resource(group, version, rest),
         _ => None,
     };
-    let Some(target) = resource else {
+    let Some(mut target) = resource else {
         return Ok(Attributes {
             verb: method_verb(method),
             target: Target::Path(path.to_owned()),
@@ -92,11 +92,18 @@ pub fn attributes(method: &str, path: &str, query: Option<&str>) -> Result<Attri
     };
     let is_list = matches!(&target, Target::Resource { name, .. } if name.is_empty());
     let verb = match method {
-        "GET" | "HEAD" if watches(query) => "watch",
+        // Of one object by its path no API server gives a watch.
+        "GET" | "HEAD" if is_list && watches(query) => "watch",
         "GET" | "HEAD" if is_list => "list",
         "DELETE" if is_list => "deletecollection",
         _ => method_verb(method),
     };
+    if let Target::Resource { name, .. } = &mut target
+        && matches!(verb, "list" | "watch")
+        && let Some(selected) = selected_name(query)
+    {
+        *name = selected;
+    }
     Ok(Attributes { verb, target })
 }
 
@@ -211,6 +218,44 @@ fn watches(query: Option<&str>) -> bool {
     query.unwrap_or_default().split('&').any(is_watch)
 }
 
+/// The one object that a list or a watch is narrowed to by `fieldSelector`, as `kubectl get pod a --watch` asks. What could
+/// be meant otherwise narrows nothing.
+fn selected_name(query: Option<&str>) -> Option<String> {
+    let mut selectors = query?.split('&').filter_map(|pair| pair.strip_prefix("fieldSelector="));
+    let selector = decoded(selectors.next()?)?;
+    if selectors.next().is_some() || selector.contains('\\') {
+        return None;
+    }
+    let name = selector.split(',').find_map(|term| {
+        let value = term.strip_prefix("metadata.name")?.strip_prefix('=')?;
+        Some(value.strip_prefix('=').unwrap_or(value))
+    })?;
+    let is_name = !matches!(name, "" | "." | "..") && !name.contains(['/', '%', '=', '!']);
+    is_name.then(|| name.to_owned())
+}
+
+/// A value of a query, if it is ASCII.
+fn decoded(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (c, behind) = match first {
+            '%' => {
+                let byte = u8::from_str_radix(rest.get(1..3)?, 16).ok()?;
+                (char::from(byte), rest.get(3..)?)
+            }
+            '+' => (' ', &rest[1..]),
+            c => (c, &rest[c.len_utf8()..]),
+        };
+        if !c.is_ascii() {
+            return None;
+        }
+        out.push(c);
+        rest = behind;
+    }
+    Some(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,6 +330,43 @@ mod tests {
             Class::Write,
         );
         check("OPTIONS", "/api/v1/pods", "unknown /v1 /pods//", Class::Write);
+    }
+
+    #[test]
+    fn a_list_that_is_narrowed_to_one_object_names_it() {
+        let pods = "/api/v1/namespaces/a/pods";
+        let named = |query: &str, expected: &str| check("GET", &format!("{pods}?{query}"), expected, Class::Read);
+        named("fieldSelector=metadata.name%3Dweb&watch=1", "watch /v1 a/pods/web/");
+        named("fieldSelector=metadata.name==web", "list /v1 a/pods/web/");
+        named(
+            "limit=5&fieldSelector=spec.nodeName%3Dn%2Cmetadata.name%3Dweb",
+            "list /v1 a/pods/web/",
+        );
+        for other in [
+            "metadata.name!=web",
+            "metadata.namespace=web",
+            "metadata.name=web&fieldSelector=metadata.name=b",
+            "metadata.name=..",
+            "metadata.name=a%2Fb",
+            "metadata.name=a%5C,b",
+            "metadata.name=",
+            "metadata.name=%",
+            "metadata.name=%ff",
+        ] {
+            named(&format!("fieldSelector={other}"), "list /v1 a/pods//");
+        }
+        check(
+            "GET",
+            &format!("{pods}/web?watch=true"),
+            "get /v1 a/pods/web/",
+            Class::Read,
+        );
+        check(
+            "DELETE",
+            &format!("{pods}?fieldSelector=metadata.name=web"),
+            "deletecollection /v1 a/pods//",
+            Class::Write,
+        );
     }
 
     #[test]
