@@ -688,3 +688,18 @@ pub const GATE_ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
 /// Requests of the hub that an agent has under way, watches and logs among them. The applier needs the API server too,
 /// and each costs a connection and some 100 KiB while it lasts.
 pub const GATE_REQUESTS_MAX: usize = 256;
+
+/// Addresses of one name that are tried: a name has one or two for each of IPv4 and IPv6.
+pub const DIAL_ADDRESSES_MAX: usize = 8;
+
+/// Lines of the audit log that wait for the disk. A stream that ends waits for room, so that none is left out.
+pub const AUDIT_LINES_WAITING_MAX: usize = 1_024;
+
+/// How long a stream to an API server rests before it is closed, while the hub applies through a tunnel, and how many rest:
+/// as many as an applier has requests at a time.
+pub const PUSH_STREAM_IDLE: Duration = Duration::from_secs(30);
+/// See [`PUSH_STREAM_IDLE`].
+pub const PUSH_STREAMS_IDLE_MAX: usize = APPLY_CONCURRENCY;
+
+/// How long the end of a session waits for the hub's applier to give its Lease back.
+pub const PUSH_END_TIMEOUT: Duration = Duration::from_secs(5);

@@ -113,6 +113,7 @@ impl Applier {
                 list: list_digest(&held, false),
                 orphan: false,
                 orphaned: Default::default(),
+                mode: Default::default(),
                 released: revision('b'),
                 units: held,
             },

@@ -65,6 +65,7 @@ impl Journalled {
             list: list_digest(&held, false),
             orphan: false,
             orphaned: Default::default(),
+            mode: Default::default(),
             released: revision("b"),
             units: held,
         };

@@ -184,6 +184,7 @@ fn envelope(sequence: u64, digest: Digest) -> Envelope {
         units,
         orphan: false,
         orphaned: Default::default(),
+        mode: Default::default(),
         lineage_grant: None,
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use render::model::SyncMode;
 use render::{ClusterName, Digest, Revision};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, mpsc, watch};
@@ -17,7 +18,7 @@ use super::store::{Absence, Kept, Store};
 use crate::apply::{Desired, Prepare};
 use crate::limits::{JOURNAL_PATIENCE, REPLIES_MAX};
 use crate::wire::{
-    Accepted, ContentRequest, Deliver, DeliverReply, Envelope, FramingError, Intake, Refusal, read_message,
+    Accepted, ContentRequest, Deliver, DeliverReply, Envelope, FramingError, Held, Intake, Refusal, read_message,
     write_message,
 };
 
@@ -51,14 +52,32 @@ pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
     hub_keys: Vec<tunnel::PublicKey>,
     desired: watch::Sender<Option<Arc<Desired>>>,
+    mode: watch::Sender<SyncMode>,
     refused: watch::Sender<Option<(u64, Refusal)>>,
     kept: watch::Sender<Arc<Kept>>,
     /// The newest envelope that stands in the journal, with its contents.
     pub(super) recorded: watch::Sender<Option<Mark>>,
 }
 
-/// An envelope, told from all others: its lineage and its sequence.
-pub(super) type Mark = (Revision, u64);
+/// An envelope, told from all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    lineage: Revision,
+    sequence: u64,
+    /// One envelope may be told again in another mode.
+    pub(super) mode: SyncMode,
+}
+
+impl Mark {
+    /// The mark of what is held.
+    pub(super) fn of(held: &Held) -> Self {
+        Self {
+            lineage: held.lineage.clone(),
+            sequence: held.sequence,
+            mode: held.mode,
+        }
+    }
+}
 
 /// What was taken, and whether the applier was told of all of it.
 struct Taken {
@@ -80,10 +99,11 @@ impl Holdings {
         notes: watch::Receiver<Option<Absence>>,
     ) -> Self {
         let intake = kept.intake(cluster.clone());
-        let mark = kept.held.as_ref().map(|held| (held.lineage.clone(), held.sequence));
+        let mark = kept.held.as_ref().map(Mark::of);
         let shared = Arc::new(Shared {
             cluster,
             desired: watch::Sender::new(intake.desired().map(Arc::new)),
+            mode: watch::Sender::new(intake.mode()),
             taken: Mutex::new(Taken {
                 intake,
                 waits: false,
@@ -105,6 +125,16 @@ impl Holdings {
     /// What should be in the cluster, newest first.
     pub fn desired(&self) -> watch::Receiver<Option<Arc<Desired>>> {
         self.shared.desired.subscribe()
+    }
+
+    /// Who applies, and what the hub may reach, as was told last.
+    pub(super) fn mode(&self) -> watch::Receiver<SyncMode> {
+        self.shared.mode.subscribe()
+    }
+
+    /// The newest envelope that stands in the journal.
+    pub(super) fn recorded(&self) -> watch::Receiver<Option<Mark>> {
+        self.shared.recorded.subscribe()
     }
 
     /// The envelope that was refused last, unless one was taken since.
@@ -139,6 +169,7 @@ impl Shared {
             taken.waits = true;
             taken.was_told = false;
             self.publish(&mut taken);
+            self.tell_mode(&taken);
         }
         Ok(())
     }
@@ -148,11 +179,16 @@ impl Shared {
         let verify = |bytes: &[u8], signature: &[u8]| self.hub_keys.iter().any(|key| key.verifies(bytes, signature));
         let sequence = envelope.sequence;
         let mut taken = self.taken.lock().await;
+        let before = taken.intake.mode();
         let accepted = taken.intake.envelope(envelope, verify);
         match &accepted {
             Err(refusal) => {
                 tracing::warn!(sequence, error = %refusal, "Refused envelope.");
                 self.refused.send_replace(Some((sequence, refusal.clone())));
+            }
+            Ok(Accepted::Same) if taken.intake.mode() != before => {
+                taken.waits = true;
+                self.publish(&mut taken);
             }
             Ok(Accepted::Same) => {}
             Ok(Accepted::New) => {
@@ -163,7 +199,16 @@ impl Shared {
                 self.publish_if_complete(&mut taken);
             }
         }
+        self.tell_mode(&taken);
         accepted
+    }
+
+    fn tell_mode(&self, taken: &Taken) {
+        let mode = taken.intake.mode();
+        let changed = self.mode.send_if_modified(|told| std::mem::replace(told, mode) != mode);
+        if changed {
+            tracing::info!(?mode, "Took sync mode.");
+        }
     }
 
     async fn missing(&self) -> Vec<Digest> {
@@ -280,7 +325,7 @@ where
                         say(&replies, DeliverReply::Need(ContentRequest { digests })).await;
                     }
                     number += 1;
-                    let mark = (envelope.lineage, envelope.sequence);
+                    let mark = Mark::of(&envelope.held());
                     owed.send_replace(Some(Owed { mark, number }));
                 }
             },
@@ -320,7 +365,13 @@ where
                 if outbox.is_empty() && recorded.borrow_and_update().as_ref() == Some(&mark) =>
             {
                 told = number;
-                write_message(&mut writer, &DeliverReply::Taken { sequence: mark.1 }).await?;
+                write_message(
+                    &mut writer,
+                    &DeliverReply::Taken {
+                        sequence: mark.sequence,
+                    },
+                )
+                .await?;
                 continue;
             }
             None if !listens && outbox.is_empty() => return Ok(()),

@@ -33,8 +33,8 @@ pub struct Manifests<'a> {
     pub image: &'a str,
     /// Whether people may ask through the agent.
     pub people: bool,
-    /// The sync mode as the agent's flag spells it.
-    pub mode: &'a str,
+    /// What the agent lends to the hub, as its flag spells it.
+    pub allow: &'a str,
     /// What the applier may do to what the feeds hold.
     pub rights: Rights,
     /// The cluster's key in PEM form, to come along as a Secret.
@@ -90,7 +90,7 @@ impl Manifests<'_> {
             parts.push((
                 "People who ask through the hub. The agent acts as flotilla:NAME and never as a name or group that\n\
                  begins with system:, but Kubernetes cannot hold it to that: whoever can take this ServiceAccount can\n\
-                 become anybody. Leave both out where nobody asks, with --sync-mode Pull.",
+                 become anybody. Leave both out where nobody asks, with --sync-mode pull.",
                 vec![
                     cluster_role(PEOPLE, &people_rules()),
                     cluster_role_binding(PEOPLE, PEOPLE),
@@ -140,7 +140,7 @@ impl Manifests<'_> {
                 "cluster": self.cluster,
                 "hub": self.hub,
                 "hub-key": keys.join(","),
-                "sync-mode": self.mode,
+                "allow": self.allow,
             },
         })
     }
@@ -185,7 +185,7 @@ impl Manifests<'_> {
                 from_map("FLOTILLA_CLUSTER", "cluster"),
                 from_map("FLOTILLA_HUB", "hub"),
                 from_map("FLOTILLA_HUB_KEYS", "hub-key"),
-                from_map("FLOTILLA_SYNC_MODE", "sync-mode"),
+                from_map("FLOTILLA_ALLOW", "allow"),
                 { "name": "FLOTILLA_KEY_FILE", "value": "/key/key" },
                 { "name": "FLOTILLA_POD", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
             ],
@@ -338,7 +338,7 @@ mod tests {
             hub_keys: &[PublicKey::from_bytes([7; 32])],
             image: "registry.example.com/flotilla:0.1.0",
             people,
-            mode: if people { "dual" } else { "pull" },
+            allow: if people { "read" } else { "none" },
             rights,
             key: key.map(str::to_owned),
         };

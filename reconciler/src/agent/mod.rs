@@ -5,6 +5,7 @@
 //! it took is in its journal, so it keeps enforcing that while the hub is away. Applying is deliberately
 //! not here.
 
+mod applying;
 mod deliver;
 mod gate;
 pub mod join;
@@ -22,6 +23,7 @@ mod store;
 mod streams;
 
 pub use deliver::{DeliverError, Holdings, serve};
+pub use gate::{Allow, Policy, Unclear};
 pub use journal::{Files, Journal, JournalError};
 pub use place::JournalPlace;
 pub use run::{AgentError, AgentOptions, run};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::deliver::Shared;
+use super::deliver::{Mark, Shared};
 use super::store::{Absence, Kept};
 use crate::apply::Backoff;
 use crate::fault::line;
@@ -34,7 +34,7 @@ pub(super) async fn record(shared: Arc<Shared>, notes: watch::Receiver<Option<Ab
         loop {
             shared.store.ready().await;
             let kept = due.newest();
-            let mark = kept.held.as_ref().map(|held| (held.lineage.clone(), held.sequence));
+            let mark = kept.held.as_ref().map(Mark::of);
             let Err(error) = shared.store.write(kept).await else {
                 shared.recorded.send_replace(mark);
                 backoff.reset();

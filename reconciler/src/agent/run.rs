@@ -10,7 +10,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use tunnel::{PublicKey, SecretKey};
 
+use super::applying;
 use super::deliver::Holdings;
+use super::gate::{Gate, Policy};
 use super::journal::{Journal, JournalError};
 use super::place::JournalPlace;
 use super::presence::Keeper;
@@ -18,8 +20,9 @@ use super::secrets::SecretJournal;
 use super::session::Dialer;
 use super::store::{Kept, Store};
 use super::streams::Streams;
-use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
-use crate::limits::{GATE_REQUESTS_MAX, JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
+use crate::apply::{ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
+use crate::audit::{AuditError, AuditLog, AuditTo};
+use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
 use crate::telemetry::process_name;
 
 /// How an agent runs.
@@ -42,8 +45,10 @@ pub struct AgentOptions {
     pub helm: PathBuf,
     /// Client of the cluster's API server.
     pub client: kube::Client,
-    /// Whether the hub may open streams to it; not in mode Pull.
-    pub api_server_allowed: bool,
+    /// What it lends to the hub.
+    pub allow: Policy,
+    /// Where it is written down what the hub reached; `None` is nowhere.
+    pub audit: Option<AuditTo>,
     /// Field managers that count as earlier tools; see [`ApplierOptions`].
     pub earlier_managers: Vec<String>,
 }
@@ -54,6 +59,9 @@ pub enum AgentError {
     /// The journal could not be read. It is never taken for empty.
     #[error("failed to open the journal")]
     Journal(#[source] JournalError),
+    /// Whom it lends what to could not be written down.
+    #[error("the audit log is of no use")]
+    Audit(#[source] AuditError),
     /// The applier ended.
     #[error("the applier ended")]
     Apply(#[source] ApplyError),
@@ -61,6 +69,7 @@ pub enum AgentError {
 
 /// Runs an agent until shutdown.
 pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(), AgentError> {
+    let audit = AuditLog::open(options.audit.as_ref()).map_err(AgentError::Audit)?;
     let name = options.pod.unwrap_or_else(process_name);
     let (cluster, tenure) = (options.cluster.clone(), Tenure::default());
     let mut helm = HelmOptions {
@@ -101,25 +110,24 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         ..applier
     };
     let (applied, report) = watch::channel(ApplyReport::default());
+    let gate = Gate::new(options.allow, holdings.mode(), options.client.clone(), audit);
     let dialer = Arc::new(Dialer {
         cluster: options.cluster,
         url: options.hub,
         hub_keys: options.hub_keys,
         key: options.key,
         streams: Streams {
-            api_server_allowed: options.api_server_allowed,
+            gate: Arc::new(gate),
             client: options.client.clone(),
             looking: Arc::new(Semaphore::new(1)),
-            asking: Arc::new(Semaphore::new(GATE_REQUESTS_MAX)),
             holdings: Arc::clone(&holdings),
         },
         holdings: Arc::clone(&holdings),
         applied: report,
         keeper: Arc::clone(&keeper),
     });
-    let desired = holdings.desired();
     let dial = dialer.run(shutdown.clone()).instrument(tracing::info_span!("tunnel"));
-    let apply = apply::run(options.client, applier, desired, applied, shutdown.clone());
+    let apply = applying::run(options.client, applier, &holdings, applied, shutdown.clone());
     let apply = apply.instrument(tracing::info_span!("apply"));
     // The applier ends by itself at shutdown, after it gave its lease back; the tunnel is of no use without
     // it, and ends with it.

@@ -6,23 +6,20 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
-use tunnel::{IncomingOpen, OpenCode, Responder, TargetClass};
+use tunnel::{IncomingOpen, OpenCode, TargetClass};
 
 use super::deliver::{self, Holdings};
-use super::gate::{self, Entry};
+use super::gate::Gate;
 use super::look;
-use crate::fault;
 
 /// What the hub's streams go to.
 pub(super) struct Streams {
-    /// Whether the hub may ask the API server.
-    pub(super) api_server_allowed: bool,
-    /// Of the cluster's API server, with the agent's own credential.
+    /// What is lent of the cluster.
+    pub(super) gate: Arc<Gate>,
+    /// For questions about what goes with an object.
     pub(super) client: kube::Client,
     /// One question at a time: the applier needs the API server more.
     pub(super) looking: Arc<Semaphore>,
-    /// So many requests at a time.
-    pub(super) asking: Arc<Semaphore>,
     pub(super) holdings: Arc<Holdings>,
 }
 
@@ -47,7 +44,6 @@ impl Streams {
                 };
                 spawn(tasks, ended, serve, "deliver");
             }
-            TargetClass::ApiServer => self.ask(Entry::Read, responder, tasks, ended),
             TargetClass::Look => match Arc::clone(&self.looking).try_acquire_owned() {
                 Err(_) => responder.refuse(OpenCode::Limit, "another question is being answered"),
                 Ok(permit) => {
@@ -65,37 +61,18 @@ impl Streams {
             TargetClass::Report | TargetClass::Keys => {
                 responder.refuse(OpenCode::NotAllowed, "an agent takes no reports and no keys");
             }
-            class @ (TargetClass::Interactive | TargetClass::Push | TargetClass::Dial | TargetClass::Unknown(_)) => {
-                responder.refuse(
-                    OpenCode::NotAllowed,
-                    &format!("this agent knows no target class {:?}", class.as_str()),
-                );
+            TargetClass::ApiServer
+            | TargetClass::Interactive
+            | TargetClass::Push
+            | TargetClass::Dial
+            | TargetClass::Unknown(_) => {
+                let (gate, ended) = (Arc::clone(&self.gate), ended.clone());
+                let class = open.class.as_str().to_owned();
+                let serve = async move { gate.open(IncomingOpen { open, responder }, &ended).await };
+                // It ends by itself with its session, and then writes its line.
+                tasks.spawn(serve.instrument(tracing::info_span!("stream", class)));
             }
         }
-    }
-
-    /// Lets the hub ask the API server once.
-    fn ask(&self, entry: Entry, responder: Responder, tasks: &TaskTracker, ended: &CancellationToken) {
-        if !self.api_server_allowed {
-            let text = "this cluster is in sync mode Pull: the hub opens no stream to its API server";
-            return responder.refuse(OpenCode::NotAllowed, text);
-        }
-        let Ok(permit) = Arc::clone(&self.asking).try_acquire_owned() else {
-            return responder.refuse(OpenCode::Limit, "this agent has as many requests as it takes");
-        };
-        let Ok(mut stream) = responder.accept() else { return };
-        let client = self.client.clone();
-        let serve = async move {
-            let _permit = permit;
-            match gate::identity(&mut stream).await {
-                Ok(identity) => gate::serve(&client, entry, Some(&identity), stream).await,
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "Refused a caller.");
-                    stream.reset(OpenCode::NotAllowed, &fault::line(&error));
-                }
-            }
-        };
-        spawn(tasks, ended, serve, "apiserver");
     }
 }
 

@@ -11,8 +11,9 @@ use tunnel::PublicKey;
 
 use super::join::Join;
 use super::keys;
-use crate::agent::{self, AgentOptions, JournalPlace};
+use crate::agent::{self, AgentOptions, Allow, JournalPlace, Policy};
 use crate::apply::ApiServer;
+use crate::audit::AuditTo;
 
 /// Keep one cluster as the hub says, and go on while the hub is away.
 #[derive(Debug, Args)]
@@ -53,9 +54,18 @@ pub(super) struct Agent {
     /// The helm program, version 3, for the fleet's HelmCharts.
     #[arg(long, env = "FLOTILLA_HELM", default_value = "helm")]
     helm: PathBuf,
-    /// Whether the hub may open streams to the API server.
-    #[arg(long, env = "FLOTILLA_SYNC_MODE", value_enum, default_value_t)]
-    sync_mode: AgentMode,
+    /// What the hub may reach through this agent: read (the API server, in the name of whoever asks), interactive (exec,
+    /// attach, port-forward), push (the hub applies with this agent's rights), dial:HOST:PORT, dial:NETWORK/BITS:PORTS,
+    /// service:NAMESPACE/NAME:PORT, or none. May be given more than once; without it, read. The mode in the cluster's
+    /// file can take away from this, and nothing can add to it.
+    #[arg(long, value_name = "WHAT", env = "FLOTILLA_ALLOW", value_delimiter = ',')]
+    allow: Vec<Allow>,
+    /// A file to which a line of JSON is added for each stream that the hub opened; - is stdout.
+    #[arg(long, value_name = "FILE", env = "FLOTILLA_AUDIT_LOG")]
+    audit_log: Option<String>,
+    /// What --allow was before.
+    #[arg(long, env = "FLOTILLA_SYNC_MODE", hide = true, value_parser = former_mode)]
+    sync_mode: Option<String>,
     /// A field manager of the tool that applied objects before: what it owns of an object that is adopted is taken
     /// over. kubectl, Flux, Argo CD, Helm and Clusternet are known. May be given more than once.
     #[arg(
@@ -67,7 +77,7 @@ pub(super) struct Agent {
     earlier_managers: Vec<String>,
 }
 
-/// The modes in which an agent applies.
+/// The modes of a cluster with an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum AgentMode {
     /// The agent applies; the hub may read through it.
@@ -75,6 +85,8 @@ pub(super) enum AgentMode {
     Dual,
     /// The agent applies; the hub reaches nothing.
     Pull,
+    /// The hub applies through the agent.
+    Push,
 }
 
 #[derive(Debug, Subcommand)]
@@ -88,14 +100,16 @@ impl AgentMode {
         match self {
             Self::Dual => "Dual",
             Self::Pull => "Pull",
+            Self::Push => "Push",
         }
     }
 
-    /// As the command line has it.
-    pub(super) fn flag(self) -> &'static str {
+    /// What its agent lends, as `--allow` has it.
+    pub(super) fn allow(self) -> &'static str {
         match self {
-            Self::Dual => "dual",
-            Self::Pull => "pull",
+            Self::Dual => "read",
+            Self::Pull => "none",
+            Self::Push => "read,push",
         }
     }
 }
@@ -104,6 +118,11 @@ impl Agent {
     pub(super) fn join(&self) -> Option<&Join> {
         self.command.as_ref().map(|AgentCommand::Join(join)| join)
     }
+}
+
+/// Whoever relied on it would be wrong to go on unheard.
+fn former_mode(_: &str) -> Result<String, String> {
+    Err("the mode is in the cluster's file in Git; what this agent lends is said by --allow (FLOTILLA_ALLOW), and --allow none lends nothing".to_owned())
 }
 
 /// Where the hub listens, as a URL. Without a scheme its port is named, since a person means no other.
@@ -142,7 +161,8 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         age_key_file: arguments.age_key_file,
         helm: arguments.helm,
         client: api_server.client,
-        api_server_allowed: arguments.sync_mode == AgentMode::Dual,
+        allow: Policy::of(arguments.allow),
+        audit: arguments.audit_log.as_deref().map(AuditTo::from),
         earlier_managers: arguments.earlier_managers,
         cluster,
     };

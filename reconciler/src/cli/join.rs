@@ -31,7 +31,7 @@ pub(super) struct Join {
     /// A label of the cluster, KEY=VALUE; may be given more than once.
     #[arg(long = "label", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Whether the hub may open streams to its API server.
+    /// Who applies, and what the hub may reach.
     #[arg(long, value_enum, default_value_t)]
     sync_mode: AgentMode,
     /// Write to FILE what `kubectl apply` needs so that the agent runs in the cluster.
@@ -100,8 +100,8 @@ fn write_manifests(join: &Join, file: &Path, rights: Rights, key: &Path) -> anyh
         hub: join.hub.as_deref().context("--hub is missing")?,
         hub_keys: &join.hub_keys,
         image: join.image.as_deref().context("--image is missing")?,
-        people: join.sync_mode == AgentMode::Dual,
-        mode: join.sync_mode.flag(),
+        people: join.sync_mode != AgentMode::Pull,
+        allow: join.sync_mode.allow(),
         rights,
         key: secret,
     };

@@ -236,14 +236,15 @@ fn why_ended(shutdown: &CancellationToken) -> (GoAwayReason, String) {
 }
 
 /// Whether an envelope says something else than what was told in this session and what the cluster holds:
-/// an unchanged list is not sent, whatever its sequence. What the cluster refused is told again once it may
+/// an unchanged list is not sent, whatever its sequence, unless the cluster has another mode. What the cluster refused is told again once it may
 /// be believed, with another sequence or a grant.
 fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option<&Held>) -> bool {
-    let is_held = |held: &Held| held.list == envelope.list && held.lineage == envelope.lineage;
+    let is_held =
+        |held: &Held| held.list == envelope.list && held.lineage == envelope.lineage && held.mode == envelope.mode;
     let Some(told) = told else {
         return !held.is_some_and(is_held);
     };
-    if told.list != envelope.list || told.lineage != envelope.lineage {
+    if told.list != envelope.list || told.lineage != envelope.lineage || told.mode != envelope.mode {
         return true;
     }
     let differs = told.sequence != envelope.sequence || told.lineage_grant != envelope.lineage_grant;
@@ -269,6 +270,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use render::Revision;
+    use render::model::SyncMode;
 
     use super::*;
     use crate::wire::{EnvelopeUnit, LineageGrant, list_digest};
@@ -296,6 +298,7 @@ mod tests {
             units,
             orphan: false,
             orphaned: Default::default(),
+            mode: Default::default(),
             lineage_grant: None,
         }
     }
@@ -315,6 +318,20 @@ mod tests {
         check(&new, Some(&old), Some(&old), true);
         check(&same, Some(&old), Some(&old), false);
         check(&new, Some(&new), Some(&old), false);
+    }
+
+    #[test]
+    fn another_mode_is_told_although_nothing_else_is_new() {
+        let dual = envelope('a', 7, "x");
+        let push = Envelope {
+            mode: SyncMode::Push,
+            ..dual.clone()
+        };
+        check(&push, None, Some(&dual), true);
+        check(&push, Some(&dual), Some(&dual), true);
+        check(&push, Some(&push), Some(&dual), false);
+        check(&push, None, Some(&push), false);
+        check(&dual, Some(&push), Some(&push), true);
     }
 
     #[test]

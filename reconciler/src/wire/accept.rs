@@ -154,6 +154,7 @@ mod tests {
             units,
             orphan: false,
             orphaned: Default::default(),
+            mode: Default::default(),
             lineage_grant: None,
         }
     }

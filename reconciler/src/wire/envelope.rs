@@ -6,7 +6,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use render::describe::Description;
-use render::model::DriftMode;
+use render::model::{DriftMode, SyncMode};
 use render::{ByObject, ClusterName, Digest, Revision, UnitKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -38,6 +38,10 @@ pub struct Envelope {
     /// it goes by what it was told before, and refuses nothing else.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub orphaned: BTreeMap<UnitKey, i64>,
+    /// Who applies, and what the hub may reach. It is not in the list's digest, and an envelope that is held already may be
+    /// told again in another mode; an agent that does not know the word applies in any.
+    #[serde(default, skip_serializing_if = "is_dual")]
+    pub mode: SyncMode,
     /// Permission to change over from another lineage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage_grant: Option<LineageGrant>,
@@ -111,6 +115,9 @@ pub struct Held {
     /// Units that left and whose objects stay: unit → when they left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub orphaned: BTreeMap<UnitKey, i64>,
+    /// Who applies, and what the hub may reach.
+    #[serde(default, skip_serializing_if = "is_dual")]
+    pub mode: SyncMode,
 }
 
 impl Held {
@@ -118,6 +125,11 @@ impl Held {
     pub fn digests(&self) -> impl Iterator<Item = Digest> {
         self.units.values().map(|unit| unit.digest)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_dual(mode: &SyncMode) -> bool {
+    *mode == SyncMode::Dual
 }
 
 fn is_false(value: &bool) -> bool {
@@ -201,6 +213,7 @@ impl Envelope {
             units: self.units.clone(),
             orphan: self.orphan,
             orphaned: self.orphaned.clone(),
+            mode: self.mode,
         }
     }
 }

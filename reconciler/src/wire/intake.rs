@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use render::describe::{Description, InvalidDescription};
+use render::model::SyncMode;
 use render::{ClusterName, Digest};
 
 use super::{Accepted, Envelope, Held, Refusal, accept};
@@ -35,6 +36,11 @@ impl Intake {
         self.held.as_ref()
     }
 
+    /// Who applies, and what the hub may reach, as was told last; nothing told is Dual.
+    pub fn mode(&self) -> SyncMode {
+        self.held.as_ref().map(|held| held.mode).unwrap_or_default()
+    }
+
     /// Takes an envelope when it is believed. `verify` is [`accept()`]'s.
     pub fn envelope(
         &mut self,
@@ -42,8 +48,11 @@ impl Intake {
         verify: impl Fn(&[u8], &[u8]) -> bool,
     ) -> Result<Accepted, Refusal> {
         let accepted = accept(&self.cluster, self.held.as_ref(), envelope, verify)?;
-        if accepted == Accepted::New {
-            self.held = Some(envelope.held());
+        match (&accepted, &mut self.held) {
+            (Accepted::New, _) => self.held = Some(envelope.held()),
+            // The mode is no part of what is released, and may be another without a new sequence.
+            (Accepted::Same, Some(held)) => held.mode = envelope.mode,
+            (Accepted::Same, None) => {}
         }
         Ok(accepted)
     }

@@ -42,6 +42,7 @@ fn envelope(sequence: u64, content: &Description) -> Envelope {
         units,
         orphan: false,
         orphaned: Default::default(),
+        mode: Default::default(),
         lineage_grant: None,
     }
 }
@@ -128,6 +129,45 @@ async fn an_agent_that_restarts_without_its_hub_has_what_it_took() {
             .collect::<Vec<_>>(),
         [one.digest]
     );
+}
+
+#[tokio::test]
+async fn a_mode_is_taken_without_a_new_sequence_and_outlives_a_restart() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let one = content("one");
+    let first = holdings(folder.path()).await;
+    let dual = envelope(7, &one);
+    let push = Envelope {
+        mode: SyncMode::Push,
+        ..dual.clone()
+    };
+    let messages = vec![Deliver::Envelope { envelope: dual.clone() }, Deliver::content(&one)];
+    converse(&first, messages).await;
+    assert_eq!(*first.mode().borrow(), SyncMode::Dual);
+    let told = converse(&first, vec![Deliver::Envelope { envelope: push }]).await;
+    assert_eq!(told, [DeliverReply::Taken { sequence: 7 }], "once it is journalled");
+    assert_eq!(*first.mode().borrow(), SyncMode::Push);
+    drop(first);
+    let restarted = holdings(folder.path()).await;
+    assert_eq!(*restarted.mode().borrow(), SyncMode::Push, "also without a hub");
+    let held = restarted
+        .desired()
+        .borrow()
+        .clone()
+        .expect("the journal had it")
+        .held
+        .clone();
+    assert_eq!(
+        (held.sequence, held.mode),
+        (7, SyncMode::Push),
+        "and that is what the hub hears"
+    );
+    let older = Envelope {
+        mode: SyncMode::Pull,
+        ..envelope(6, &one)
+    };
+    converse(&restarted, vec![Deliver::Envelope { envelope: older }]).await;
+    assert_eq!(*restarted.mode().borrow(), SyncMode::Push, "old news changes no mode");
 }
 
 #[tokio::test]

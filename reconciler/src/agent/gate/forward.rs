@@ -1,6 +1,7 @@
 //! Carries one stream's HTTP to the API server and back, as it comes: what is not taken at one end waits at the other.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -13,6 +14,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kube::Client;
 use kube::client::Body;
+use render::access::Attributes;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::time::timeout;
@@ -23,9 +25,26 @@ use super::judge::{Entry, Refused, judge, takes_body};
 use crate::fault;
 use crate::limits::{GATE_ANSWER_TIMEOUT, GATE_BODY_BYTES_MAX, GATE_HEAD_BYTES_MAX, GATE_HEAD_TIMEOUT};
 
+/// What became of a stream.
+#[derive(Clone, Debug, Default)]
+pub(in crate::agent) struct Answered {
+    /// What was asked last.
+    pub(in crate::agent) asked: Option<Attributes>,
+    /// The last answer's status.
+    pub(in crate::agent) code: Option<u16>,
+    /// How many requests there were.
+    pub(in crate::agent) requests: u64,
+}
+
 /// Serves a stream to its end. When it ends, so does what it asked for; `identity` is whom to impersonate, and nobody in
-/// mode Push.
-pub(in crate::agent) async fn serve<S>(client: &Client, entry: Entry, identity: Option<&Identity>, stream: S)
+/// mode Push. What became of it is told in `answered`, also where this is dropped.
+pub(in crate::agent) async fn serve<S>(
+    client: &Client,
+    entry: Entry,
+    identity: Option<&Identity>,
+    stream: S,
+    answered: &Mutex<Answered>,
+) -> Result<(), Box<dyn Error + Send + Sync>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -36,8 +55,18 @@ where
             entry,
             identity,
         };
-        let response = gate.answer(request, &upgraded).await;
-        Ok::<_, Infallible>(response.unwrap_or_else(refusal))
+        let asked = judge(entry, request.method(), request.uri(), request.headers());
+        note(answered, |answered| {
+            answered.requests += 1;
+            answered.asked = asked.as_ref().ok().cloned();
+        });
+        let response = match asked {
+            Ok(_) => gate.answer(request, &upgraded).await,
+            Err(refused) => Err(refused),
+        };
+        let response = response.unwrap_or_else(refusal);
+        note(answered, |answered| answered.code = Some(response.status().as_u16()));
+        Ok::<_, Infallible>(response)
     });
     let connection = http1::Builder::new()
         // A person's request has its stream for itself; the hub's applier has many after one another.
@@ -47,15 +76,16 @@ where
         .max_buf_size(GATE_HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), answer)
         .with_upgrades();
-    if let Err(error) = connection.await {
-        tracing::debug!(error = &error as &dyn std::error::Error, "Lost stream.");
-    }
+    connection.await?;
     let ends = upgraded.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(ends) = ends
-        && let Err(error) = join(ends).await
-    {
-        tracing::debug!(%error, "Lost upgraded stream.");
+    match ends {
+        Some(ends) => Ok(join(ends).await?),
+        None => Ok(()),
     }
+}
+
+fn note(answered: &Mutex<Answered>, what: impl FnOnce(&mut Answered)) {
+    what(&mut answered.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
 /// Both ends of a request that changed its protocol.
@@ -85,7 +115,6 @@ impl Gate<'_> {
     ) -> Result<Response<Body>, Refused> {
         let hub = hyper::upgrade::on(&mut request);
         let (parts, body) = request.into_parts();
-        judge(self.entry, &parts)?;
         let mut forwarded = Request::new(body_of(&parts, body).await?);
         *forwarded.method_mut() = parts.method;
         // Without whatever host the caller named: the client knows its own.

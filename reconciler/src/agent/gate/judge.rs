@@ -1,7 +1,6 @@
 //! Whether a request may pass, told by its line and its headers alone.
 
-use http::request::Parts;
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use render::access::{self, Attributes, Class};
 
 use super::headers;
@@ -41,15 +40,15 @@ impl Refused {
 }
 
 /// What a request asks for, if it may pass.
-pub(super) fn judge(entry: Entry, request: &Parts) -> Result<Attributes, Refused> {
+pub(super) fn judge(entry: Entry, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Attributes, Refused> {
     let bad = |message: String| Refused::new(StatusCode::BAD_REQUEST, "BadRequest", message);
-    if headers::impersonates(&request.headers) {
+    if headers::impersonates(headers) {
         return Err(Refused::forbidden(
             "a request says by itself who asks; the hub does that",
         ));
     }
-    let attributes = access::attributes(request.method.as_str(), request.uri.path(), request.uri.query())
-        .map_err(|unclear| bad(unclear.to_string()))?;
+    let attributes =
+        access::attributes(method.as_str(), uri.path(), uri.query()).map_err(|unclear| bad(unclear.to_string()))?;
     let class = attributes.class();
     match (entry, class) {
         (Entry::Push, _) | (Entry::Read, Class::Read) | (Entry::Interactive, Class::Interactive) => {}
@@ -67,7 +66,7 @@ pub(super) fn judge(entry: Entry, request: &Parts) -> Result<Attributes, Refused
             return Err(Refused::forbidden("reads go by a stream of class apiserver"));
         }
     }
-    if headers::upgrades(&request.headers) && entry != Entry::Interactive {
+    if headers::upgrades(headers) && entry != Entry::Interactive {
         return Err(Refused::forbidden("a request to read asks for another protocol"));
     }
     Ok(attributes)
@@ -91,7 +90,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).expect("a request").into_parts();
-        let found = judge(entry, &parts);
+        let found = judge(entry, &parts.method, &parts.uri, &parts.headers);
         let found = found.as_ref().map(|found| found.verb);
         assert_eq!(
             found.map_err(|refused| refused.code.as_u16()),

@@ -5,11 +5,19 @@
 //! its class by its path, its headers by a list of those that go on. Rights are deliberately not here; RBAC of the
 //! cluster decides about them, and `access/` about who may ask at all, at the hub.
 
+mod address;
 mod caller;
+mod dial;
 mod forward;
 mod headers;
 mod judge;
+mod lend;
+mod line;
+mod policy;
 
-pub(super) use caller::identity;
-pub(super) use forward::serve;
-pub(super) use judge::Entry;
+use caller::identity;
+use forward::{Answered, serve};
+use judge::Entry;
+
+pub(super) use lend::Gate;
+pub use policy::{Allow, Policy, Unclear};

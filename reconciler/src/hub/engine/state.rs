@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use render::guard::Holdings;
-use render::model::DeletionPolicy;
+use render::model::{DeletionPolicy, SyncMode};
 use render::published::Departure;
 use render::release::{Unfinished, Waiting};
 use render::schedule;
@@ -273,8 +273,19 @@ impl State {
             orphaned: self.orphaned_on(cluster, &units),
             units,
             orphan,
+            mode: self.mode(cluster),
             lineage_grant: None,
         })
+    }
+
+    /// Who applies to a registered cluster. One without an agent has nobody to tell, and one that left has an agent that
+    /// cleans up.
+    fn mode(&self, cluster: &ClusterName) -> SyncMode {
+        let declared = self.fleet.as_ref().and_then(|fleet| fleet.clusters.get(cluster));
+        declared
+            .filter(|cluster| cluster.kubeconfig_context.is_none())
+            .map(|cluster| cluster.sync_mode)
+            .unwrap_or_default()
     }
 
     /// The word for the lineage of `released`, where `fleet.yaml` names it. `sign` signs with the hub's key.
@@ -330,6 +341,12 @@ impl State {
 
     /// Takes a revision's fleet over: clusters and keys count from here on.
     pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>, findings: Vec<Finding>) -> Vec<Effect> {
+        let modes: BTreeMap<ClusterName, SyncMode> = self
+            .fleet
+            .iter()
+            .flat_map(|fleet| fleet.clusters.keys())
+            .map(|cluster| (cluster.clone(), self.mode(cluster)))
+            .collect();
         let before = self.fleet.replace(Arc::clone(&fleet));
         self.findings = findings;
         let names_other_lineage = before
@@ -348,10 +365,11 @@ impl State {
         }
         self.patience = schedule::least_patience(&fleet);
         self.await_clusters(&fleet);
-        if names_other_lineage {
-            // Envelopes carry the hub's word for the lineage that is named.
-            effects.extend(fleet.clusters.keys().cloned().map(Effect::Dispatch));
-        }
+        // Envelopes carry the hub's word for the lineage that is named, and the mode.
+        let told_anew = fleet.clusters.keys().filter(|cluster| {
+            names_other_lineage || modes.get(*cluster).is_some_and(|before| *before != self.mode(cluster))
+        });
+        effects.extend(told_anew.cloned().map(Effect::Dispatch));
         effects
     }
 }

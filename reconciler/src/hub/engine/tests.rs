@@ -11,6 +11,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use render::model::SyncMode;
 use render::published::UnitPlacement;
 use render::{Fleet, UnitKey};
 
@@ -107,6 +108,24 @@ fn a_write_that_fails_is_said_until_one_succeeds() {
     let again = world.released.clone().expect("something is released");
     world.hear(Event::ReleasedWritten(again));
     assert_eq!(world.reason("StateKept"), "Kept");
+}
+
+#[test]
+fn a_mode_that_a_commit_changes_is_told_although_nothing_is_released() {
+    let mut world = settled();
+    world.sent.clear();
+    let commits = world.commits;
+    let mut changed = Fleet::clone(&fleet('2', &["a", "b"]));
+    if let Some(declared) = changed.clusters.get_mut(&cluster("a")) {
+        declared.sync_mode = SyncMode::Push;
+    }
+    let decided = (Arc::new(changed), units('1', "one", &["a", "b"]));
+    world.source.insert(revision('2'), decided);
+    world.see('2', Relation::Follows);
+    assert_eq!(world.commits, commits, "nothing is written for it");
+    assert_eq!(world.sent, [(cluster("a"), 1)], "and nobody else hears of it");
+    let told = world.state.envelope(&cluster("a")).expect("it is registered");
+    assert_eq!(told.mode, SyncMode::Push);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use reconciler::agent::{self, AgentError, AgentOptions, JournalError, JournalPlace};
+use reconciler::agent::{self, AgentError, AgentOptions, JournalError, JournalPlace, Policy};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -84,7 +84,8 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) ->
         helm: "helm".into(),
         client: cluster.client(),
         earlier_managers: Vec::new(),
-        api_server_allowed: true,
+        allow: Policy::default(),
+        audit: None,
         age_key_file: None,
     }
 }

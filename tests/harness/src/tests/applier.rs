@@ -163,6 +163,7 @@ pub(super) fn enveloped(
         orphan: false,
         orphaned: Default::default(),
         units,
+        mode: Default::default(),
         lineage_grant: None,
     };
     (envelope, contents.values().cloned().collect())

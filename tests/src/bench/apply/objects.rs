@@ -54,6 +54,7 @@ impl Delivery {
             list: list_digest(&units, false),
             orphan: false,
             orphaned: Default::default(),
+            mode: Default::default(),
             released: revision("b")?,
             units,
         };

@@ -61,7 +61,8 @@ impl Server {
                 Entry::Push => None,
                 Entry::Read | Entry::Interactive => Some(identity(&mut far).await.expect("a good caller")),
             };
-            serve(&client, entry, identity.as_ref(), far).await;
+            // How it ends is the tests' to provoke.
+            let _ended = serve(&client, entry, identity.as_ref(), far, &Mutex::default()).await;
         });
         if entry != Entry::Push {
             let caller = Caller {

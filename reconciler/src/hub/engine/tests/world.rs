@@ -377,6 +377,7 @@ impl World {
             released: commit.commit.clone(),
             orphan: false,
             orphaned: Default::default(),
+            mode: Default::default(),
             units: BTreeMap::new(),
         });
         let report = Report {
