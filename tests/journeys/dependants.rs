@@ -78,7 +78,7 @@ fn start() -> Fleet {
     let kubeconfig = fleet.cluster("colombo").kubeconfig().display().to_string();
     fleet.start_hub(&["--kubeconfig", &kubeconfig]);
     fleet.start_agent("amsterdam");
-    fleet.start_agent_with("bogota", &["--sync-mode", "pull"]);
+    fleet.start_agent_with("bogota", &["--allow", "none"]);
     for cluster in ["amsterdam", "bogota", "colombo"] {
         fleet.cluster(cluster).apply(VOLUME);
     }

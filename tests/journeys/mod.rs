@@ -32,5 +32,6 @@ mod secrets;
 mod still;
 mod support;
 mod suspension;
+mod sync_modes;
 mod taking;
 mod workloads;

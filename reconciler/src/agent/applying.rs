@@ -13,14 +13,6 @@ use super::deliver::Holdings;
 use crate::apply::{self, ApplierOptions, ApplyError, ApplyReport};
 use crate::limits::JOURNAL_PATIENCE;
 
-/// Whether the agent applies in a mode.
-pub(super) fn applies(mode: SyncMode) -> bool {
-    match mode {
-        SyncMode::Dual | SyncMode::Pull => true,
-        SyncMode::Push => false,
-    }
-}
-
 /// Applies while it is this agent's to do, until shutdown.
 pub(super) async fn run(
     client: Client,
@@ -31,7 +23,7 @@ pub(super) async fn run(
 ) -> Result<(), ApplyError> {
     let mut mode = holdings.mode();
     loop {
-        let begins = mode.wait_for(|mode| applies(*mode));
+        let begins = mode.wait_for(|mode| mode.agent_applies());
         match shutdown.run_until_cancelled(begins).await {
             Some(Ok(_)) => {}
             Some(Err(_)) | None => return Ok(()),
@@ -59,10 +51,10 @@ pub(super) async fn run(
 /// Waits until the agent applies no more, and that stands in the journal where it may: one in the cluster is written by
 /// whoever holds the Lease.
 async fn left(mode: &mut watch::Receiver<SyncMode>, holdings: &Holdings) {
-    if mode.wait_for(|mode| !applies(*mode)).await.is_err() {
+    if mode.wait_for(|mode| !mode.agent_applies()).await.is_err() {
         return std::future::pending().await;
     }
     let mut recorded = holdings.recorded();
-    let stands = recorded.wait_for(|mark| mark.as_ref().is_some_and(|mark| !applies(mark.mode)));
+    let stands = recorded.wait_for(|mark| mark.as_ref().is_some_and(|mark| !mark.mode.agent_applies()));
     let _stands = timeout(JOURNAL_PATIENCE, stands).await;
 }

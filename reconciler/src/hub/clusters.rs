@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::direct::Direct;
+use super::direct::{Direct, Memory};
 use super::engine::Event;
 use super::session::Sessions;
 use crate::apply::{ApiServer, ApplierOptions, ApplyReport, HelmOptions};
@@ -20,11 +20,34 @@ use crate::limits::KUBECONFIG_RETRY;
 use crate::telemetry::process_name;
 use crate::wire::Report;
 
+/// How the hub's appliers work.
+#[derive(Clone, Debug)]
+pub(super) struct Appliers {
+    /// The helm program.
+    pub(super) helm: PathBuf,
+    /// Field managers that count as earlier tools.
+    pub(super) earlier_managers: Vec<String>,
+}
+
+impl Appliers {
+    /// The choices for one cluster. The hub keeps no archives of charts for it: what it cannot fetch, it cannot deliver
+    /// either.
+    pub(super) fn options(&self, cluster: ClusterName) -> ApplierOptions {
+        ApplierOptions {
+            helm: HelmOptions {
+                program: self.helm.clone(),
+                folder: None,
+            },
+            earlier_managers: self.earlier_managers.clone(),
+            ..ApplierOptions::new(cluster, process_name())
+        }
+    }
+}
+
 /// Cluster → the context it is reached by, and what ends it.
 pub(super) struct Clusters {
     kubeconfig: Option<PathBuf>,
-    helm: PathBuf,
-    earlier_managers: Vec<String>,
+    appliers: Appliers,
     sessions: Sessions,
     shutdown: CancellationToken,
     tasks: TaskTracker,
@@ -33,18 +56,15 @@ pub(super) struct Clusters {
 
 impl Clusters {
     /// None yet. `kubeconfig` has the contexts; without one, clusters that name a context say so.
-    /// `helm` is the program.
     pub(super) fn new(
         kubeconfig: Option<PathBuf>,
-        helm: PathBuf,
-        earlier_managers: Vec<String>,
+        appliers: Appliers,
         sessions: Sessions,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
             kubeconfig,
-            helm,
-            earlier_managers,
+            appliers,
             sessions,
             shutdown,
             tasks: TaskTracker::new(),
@@ -93,16 +113,7 @@ impl Clusters {
 
     fn start(&self, cluster: ClusterName, context: String, shutdown: CancellationToken) {
         let (kubeconfig, sessions) = (self.kubeconfig.clone(), self.sessions.clone());
-        // The hub keeps no archives for a cluster: what it cannot fetch, it cannot deliver either.
-        let helm = HelmOptions {
-            program: self.helm.clone(),
-            folder: None,
-        };
-        let options = ApplierOptions {
-            helm,
-            earlier_managers: self.earlier_managers.clone(),
-            ..ApplierOptions::new(cluster.clone(), process_name())
-        };
+        let options = self.appliers.options(cluster.clone());
         let span = tracing::info_span!("cluster", cluster = %cluster);
         let run = serve(options, context, kubeconfig, sessions, shutdown);
         self.tasks.spawn(run.instrument(span));
@@ -126,6 +137,7 @@ async fn serve(
                     client,
                     options,
                     sessions,
+                    memory: Memory::Cluster,
                 }
                 .run(shutdown)
                 .await;

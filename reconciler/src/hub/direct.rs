@@ -1,5 +1,6 @@
-//! Clusters without an agent: the hub reaches them by a context of its own kubeconfig, and the same applier
-//! runs here. What such a cluster took is kept in the cluster itself. It is there while its API server answers.
+//! Clusters that the hub applies to: without an agent, by a context of its own kubeconfig, or through the agent's tunnel
+//! (`push`). The same applier runs here. What a cluster without an agent took is kept in the cluster itself, and it is
+//! there while its API server answers.
 
 mod pulse;
 
@@ -64,6 +65,16 @@ pub(super) struct Direct {
     pub(super) options: ApplierOptions,
     /// The hub's part.
     pub(super) sessions: Sessions,
+    /// Who remembers what the cluster took.
+    pub(super) memory: Memory,
+}
+
+/// Who remembers what a cluster took.
+pub(super) enum Memory {
+    /// An object in the cluster itself.
+    Cluster,
+    /// Its agent, which takes every envelope too; this it said that it holds.
+    Agent(Option<Held>),
 }
 
 impl Direct {
@@ -80,7 +91,7 @@ impl Direct {
     }
 
     /// Serves, again and again, until the session ends.
-    async fn serve_on(&self, newest: watch::Receiver<Option<Arc<Envelope>>>, ended: &CancellationToken) {
+    pub(super) async fn serve_on(&self, newest: watch::Receiver<Option<Arc<Envelope>>>, ended: &CancellationToken) {
         loop {
             // Ends by itself when the session does, after the applier gave its lease back.
             if let Err(error) = Box::pin(self.serve(newest.clone(), ended)).await {
@@ -247,6 +258,9 @@ impl Direct {
 
     /// What the cluster took; `None` only where the API server says that there is no such object.
     async fn read_held(&self) -> Result<Option<Held>, DirectError> {
+        if let Memory::Agent(held) = &self.memory {
+            return Ok(held.clone());
+        }
         let api = self.held_api();
         let found = timeout(API_REQUEST_TIMEOUT, api.get_opt(HELD_NAME))
             .await
@@ -260,6 +274,10 @@ impl Direct {
     }
 
     async fn write_held(&self, held: &Held) -> Result<(), DirectError> {
+        match self.memory {
+            Memory::Agent(_) => return Ok(()),
+            Memory::Cluster => {}
+        }
         let text = serde_json::to_string(held).map_err(DirectError::Damaged)?;
         let object = json!({
             "apiVersion": "v1",

@@ -30,6 +30,7 @@ mod predict;
 mod predictors;
 mod proposals;
 pub mod publish;
+mod push;
 mod registry;
 pub mod remote;
 pub mod repository;

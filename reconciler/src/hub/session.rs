@@ -7,6 +7,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 use tunnel::{
     GoAway, GoAwayReason, Incoming, IncomingOpen, OpenCode, OpenError, Opener, PublicKey, TargetClass, Tunnel,
 };
@@ -16,8 +18,9 @@ use super::blocking::blocking;
 use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
+use super::push::{self, Pushing};
 use super::registry::Registry;
-use crate::limits::{REPLIES_MAX, SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT};
+use crate::limits::{PUSH_END_TIMEOUT, REPLIES_MAX, SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT};
 use crate::wire::{Deliver, DeliverReply, Envelope, FramingError, Held, Report, read_message, write_message};
 
 /// What sessions need from the hub.
@@ -33,6 +36,8 @@ pub(super) struct Sessions {
     pub(super) hub_key: PublicKey,
     /// Who may be connected.
     pub(super) registry: Arc<Registry>,
+    /// The hub's appliers behind tunnels.
+    pub(super) pushing: Arc<Pushing>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +68,19 @@ impl Sessions {
                 epoch,
             })
             .await;
+        let (said, heard) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let pushes = push::run(
+            self.clone(),
+            cluster.clone(),
+            opener.clone(),
+            newest.clone(),
+            heard.clone(),
+            stop.clone(),
+        );
+        let span = tracing::info_span!("push", cluster = %cluster);
+        let mut pushes = AbortOnDropHandle::new(tokio::spawn(pushes.instrument(span)));
+        let talk = self.talk(&cluster, newest, (said, heard), &opener, &mut incoming);
         let (away, reason) = tokio::select! {
             biased;
             () = self.registry.revoked(&cluster, &peer.key) => {
@@ -70,8 +88,11 @@ impl Sessions {
             }
             () = ended.cancelled() => why_ended(shutdown),
             reason = session.closed() => (GoAwayReason::Shutdown, reason.to_string()),
-            reason = self.talk(&cluster, newest, &opener, &mut incoming) => (GoAwayReason::Shutdown, reason),
+            reason = talk => (GoAwayReason::Shutdown, reason),
         };
+        // Whoever applied through this tunnel gives the Lease back while there is one.
+        stop.cancel();
+        let _given_back = timeout(PUSH_END_TIMEOUT, &mut pushes).await;
         session.close(GoAway::new(away, "session ended"));
         // The word for it goes out before the connection: without it an agent sees a broken one.
         let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
@@ -85,10 +106,11 @@ impl Sessions {
         &self,
         cluster: &ClusterName,
         newest: watch::Receiver<Option<Arc<Envelope>>>,
+        (said, heard): (watch::Sender<Option<Held>>, watch::Receiver<Option<Held>>),
         opener: &Opener,
         incoming: &mut Incoming,
     ) -> String {
-        let (said, heard) = watch::channel(None);
+        let told = newest.clone();
         let deliver = async {
             let stream = opener.open(TargetClass::Deliver, "", SESSION_STEP_TIMEOUT).await;
             let stream = stream.map_err(SessionError::Open)?;
@@ -96,7 +118,7 @@ impl Sessions {
         };
         let listen = async {
             while let Some(open) = incoming.next().await {
-                self.opened(cluster, open, &said).await;
+                self.opened(cluster, open, &told, &said).await;
             }
         };
         tokio::select! {
@@ -125,7 +147,7 @@ impl Sessions {
         let (replies, mut answers) = mpsc::channel(REPLIES_MAX);
         // Reading a message is not cancel-safe, so it has its own task, which ends with this session's
         // stream or queue.
-        let _reading = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(read_replies(Box::pin(reader), replies)));
+        let _reading = AbortOnDropHandle::new(tokio::spawn(read_replies(Box::pin(reader), replies)));
         // A cluster that does not say in time what it holds is told all the same.
         let _heard = timeout(SESSION_STEP_TIMEOUT, heard.changed()).await;
         let mut told: Option<Arc<Envelope>> = None;
@@ -186,14 +208,20 @@ impl Sessions {
         }
     }
 
-    async fn opened(&self, cluster: &ClusterName, opened: IncomingOpen, said: &watch::Sender<Option<Held>>) {
+    async fn opened(
+        &self,
+        cluster: &ClusterName,
+        opened: IncomingOpen,
+        told: &watch::Receiver<Option<Arc<Envelope>>>,
+        said: &watch::Sender<Option<Held>>,
+    ) {
         let IncomingOpen { open, responder } = opened;
         if open.class != TargetClass::Report {
             responder.refuse(OpenCode::NotAllowed, "a hub takes reports and nothing else");
             return;
         }
         let Ok(stream) = responder.accept() else { return };
-        if let Err(error) = self.reports(cluster, stream, said).await {
+        if let Err(error) = self.reports(cluster, stream, told, said).await {
             tracing::debug!(cluster = %cluster, error = &error as &dyn std::error::Error, "Lost report stream.");
         }
     }
@@ -202,6 +230,7 @@ impl Sessions {
         &self,
         cluster: &ClusterName,
         stream: S,
+        told: &watch::Receiver<Option<Arc<Envelope>>>,
         said: &watch::Sender<Option<Held>>,
     ) -> Result<(), FramingError>
     where
@@ -214,6 +243,10 @@ impl Sessions {
                 continue;
             }
             said.send_replace(report.held.clone());
+            // An agent that stands by has no results; the hub's own applier reports.
+            if push::speaks(&told.borrow(), &report.held) {
+                continue;
+            }
             let _sent = self
                 .events
                 .send(Event::Reported {

@@ -64,6 +64,17 @@ pub enum SyncMode {
     Push,
 }
 
+impl SyncMode {
+    /// Whether the cluster's own agent applies; else the hub does. Exactly one of them.
+    #[must_use]
+    pub fn agent_applies(self) -> bool {
+        match self {
+            Self::Dual | Self::Pull => true,
+            Self::Push => false,
+        }
+    }
+}
+
 /// A taint, as Kubernetes has it on nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -197,7 +197,7 @@ fn managed_cluster() -> Value {
             (
                 "syncMode",
                 choice(
-                    "Dual and Pull: its agent applies. Push: the hub does.",
+                    "Dual and Pull: its agent applies, and in Pull the hub reaches nothing. Push: the hub does.",
                     &["Dual", "Pull", "Push"],
                 ),
             ),

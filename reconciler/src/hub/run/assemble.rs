@@ -15,7 +15,7 @@ use super::turn::Hub;
 use crate::apply::{Backoff, HelmOptions};
 use crate::hub::asking::Asking;
 use crate::hub::blocking::blocking;
-use crate::hub::clusters::Clusters;
+use crate::hub::clusters::{Appliers, Clusters};
 use crate::hub::engine::{RemoteState, State};
 use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
@@ -23,6 +23,7 @@ use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
 use crate::hub::predictors::Predictors;
 use crate::hub::publish::{Author, StateRepository};
+use crate::hub::push::Pushing;
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
 use crate::hub::serve::Routes;
@@ -48,12 +49,17 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let opened = open(&options).await?;
     begin(&state, &options, opened.remote.as_deref());
     let (events, heard) = mpsc::channel(EVENTS_MAX);
+    let appliers = Appliers {
+        helm: options.helm.clone(),
+        earlier_managers: options.earlier_managers.clone(),
+    };
     let sessions = Sessions {
         events,
         dispatch: Arc::default(),
         keeper: Arc::new(Keeper::new(opened.repository)),
         hub_key: options.key.public(),
         registry: Arc::default(),
+        pushing: Arc::new(Pushing::new(appliers.clone())),
     };
     let (listener, accept) = listen(&options, &sessions.registry).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
@@ -89,8 +95,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         )),
         clusters: Clusters::new(
             options.kubeconfig.clone(),
-            options.helm.clone(),
-            options.earlier_managers.clone(),
+            appliers,
             sessions.clone(),
             shutdown.child_token(),
         ),

@@ -105,6 +105,13 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
         .map(str::to_owned);
     let sync_mode = sync_mode(&mut fields, kubeconfig_context.is_some());
     let public_keys = public_keys(&mut fields);
+    if sync_mode == SyncMode::Push && kubeconfig_context.is_none() && public_keys.is_empty() {
+        fields.warning(
+            "syncMode",
+            "NobodyApplies",
+            "Push needs a way into the cluster: publicKeys of its agent, or a kubeconfigContext",
+        );
+    }
     let drift = apply::drift_mode(&mut fields);
     let deletion = apply::deletion_policy(&mut fields);
     let elastic = elastic(&mut fields);
@@ -166,7 +173,7 @@ fn elastic(fields: &mut Fields<'_>) -> Option<Resources> {
     }
 }
 
-/// A cluster that the hub reaches by kubeconfig is Push, and in this version no other is.
+/// A cluster that the hub reaches by kubeconfig is Push. In any mode another has an agent.
 fn sync_mode(fields: &mut Fields<'_>, by_kubeconfig: bool) -> SyncMode {
     let mode = fields.choice("syncMode", MODES);
     match (mode, by_kubeconfig) {
@@ -178,16 +185,6 @@ fn sync_mode(fields: &mut Fields<'_>, by_kubeconfig: bool) -> SyncMode {
                 "FieldInvalid",
                 message,
                 "remove syncMode or kubeconfigContext",
-            );
-            SyncMode::Push
-        }
-        (Some(SyncMode::Push), false) => {
-            let message = "Push without kubeconfigContext is not in this version";
-            fields.error(
-                "syncMode",
-                "NotSupported",
-                message,
-                "use Dual or Pull, or name a kubeconfigContext",
             );
             SyncMode::Push
         }

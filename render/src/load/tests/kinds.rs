@@ -84,7 +84,8 @@ fn a_clusters_mistakes_name_their_field() {
         &["c.yaml:4 Error FieldInvalid spec.publicKeys[0]"],
     );
     cluster("{syncMode: Both}", &["c.yaml:4 Error FieldInvalid spec.syncMode"]);
-    cluster("{syncMode: Push}", &["c.yaml:4 Error NotSupported spec.syncMode"]);
+    cluster("{syncMode: Push}", &["c.yaml:4 Warning NobodyApplies spec.syncMode"]);
+    cluster(&format!("{{syncMode: Push, publicKeys: ['{KEY}']}}"), &[]);
     cluster(
         "{syncMode: Pull, kubeconfigContext: x}",
         &["c.yaml:4 Error FieldInvalid spec.syncMode"],

@@ -1,0 +1,211 @@
+//! A cluster of mode Push that has an agent: the hub's applier works through the tunnel.
+//!
+//! In: what the cluster should be told, and what its agent says that it holds. Out: an applier in this process while both
+//! say Push, whose requests go over streams of class `push`. The agent adds its credential, so that the hub holds none,
+//! and the agent's own rights are the applier's. Which of the two may write is deliberately not decided here: the Lease
+//! in the cluster says so.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use http::{Request, Uri};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use kube::Client;
+use kube::client::Body;
+use render::ClusterName;
+use render::model::SyncMode;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tower::{Service, ServiceExt as _};
+use tunnel::{OpenError, Opener, TargetClass, TunnelStream};
+
+use super::clusters::Appliers;
+use super::direct::{Direct, Memory};
+use super::session::Sessions;
+use crate::apply::ApplierOptions;
+use crate::limits::{API_CONNECT_TIMEOUT, PUSH_STREAM_IDLE, PUSH_STREAMS_IDLE_MAX};
+use crate::telemetry::process_name;
+use crate::wire::{Envelope, Held};
+
+/// The host of requests through a tunnel: the agent knows where its API server is.
+const HOST: &str = "apiserver.invalid";
+
+/// The hub's appliers behind tunnels.
+pub(super) struct Pushing {
+    appliers: Appliers,
+    /// The identity of all of them in Leases, so that one that lost its tunnel goes on at once behind the next.
+    holder: String,
+    /// One at a time for each cluster, since two of one identity are taken for one.
+    turns: Mutex<BTreeMap<ClusterName, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Pushing {
+    pub(super) fn new(appliers: Appliers) -> Self {
+        Self {
+            appliers,
+            holder: process_name(),
+            turns: Mutex::default(),
+        }
+    }
+
+    fn turn(&self, cluster: &ClusterName) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(cluster.clone()).or_default())
+    }
+
+    fn options(&self, cluster: &ClusterName) -> ApplierOptions {
+        ApplierOptions {
+            holder: self.holder.clone(),
+            ..self.appliers.options(cluster.clone())
+        }
+    }
+}
+
+/// Whether what a cluster should be told says that the hub applies.
+fn is_meant(newest: &Option<Arc<Envelope>>) -> bool {
+    newest.as_ref().is_some_and(|envelope| envelope.mode == SyncMode::Push)
+}
+
+/// Whether an agent that holds this stands by.
+fn stands_by(held: &Option<Held>) -> bool {
+    held.as_ref().is_some_and(|held| held.mode == SyncMode::Push)
+}
+
+/// Whether the hub's applier speaks for a cluster, and not its agent.
+pub(super) fn speaks(newest: &Option<Arc<Envelope>>, held: &Option<Held>) -> bool {
+    is_meant(newest) && stands_by(held)
+}
+
+/// Applies through one session's tunnel whenever it is the hub's to do, until the session ends.
+pub(super) async fn run(
+    sessions: Sessions,
+    cluster: ClusterName,
+    opener: Opener,
+    mut newest: watch::Receiver<Option<Arc<Envelope>>>,
+    mut heard: watch::Receiver<Option<Held>>,
+    ended: CancellationToken,
+) {
+    let turn = sessions.pushing.turn(&cluster);
+    loop {
+        let begins = async { newest.wait_for(is_meant).await.is_ok() && heard.wait_for(stands_by).await.is_ok() };
+        if ended.run_until_cancelled(begins).await != Some(true) {
+            return;
+        }
+        let Some(_turn) = ended.run_until_cancelled(turn.lock()).await else {
+            return;
+        };
+        let held = heard.borrow().clone();
+        let direct = Direct {
+            cluster: cluster.clone(),
+            client: client(opener.clone()),
+            options: sessions.pushing.options(&cluster),
+            sessions: sessions.clone(),
+            memory: Memory::Agent(held),
+        };
+        tracing::info!(cluster = %cluster, "Applies through the tunnel.");
+        let stop = ended.child_token();
+        let mut serving = Box::pin(direct.serve_on(newest.clone(), &stop));
+        // Nothing to tell, as while the hub recovers, is no other mode.
+        let left = newest.wait_for(|newest| newest.is_some() && !is_meant(newest));
+        tokio::select! {
+            biased;
+            () = &mut serving => return,
+            _ = left => {}
+        }
+        stop.cancel();
+        serving.await;
+        tracing::info!(cluster = %cluster, "Leaves applying to the agent.");
+    }
+}
+
+/// A client of the API server behind a tunnel.
+fn client(opener: Opener) -> Client {
+    let client = legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(PUSH_STREAM_IDLE)
+        .pool_max_idle_per_host(PUSH_STREAMS_IDLE_MAX)
+        .build::<_, Body>(Streams(opener));
+    let service = client.map_request(|mut request: Request<Body>| {
+        *request.uri_mut() = behind_tunnel(request.uri());
+        request
+    });
+    Client::new(service, "default")
+}
+
+/// The same path at the host that stands for the other end.
+fn behind_tunnel(uri: &Uri) -> Uri {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let uri = Uri::builder().scheme("http").authority(HOST).path_and_query(path);
+    // Of parts that are valid by themselves; a request to nowhere fails where it is sent.
+    uri.build().unwrap_or_default()
+}
+
+/// Opens a stream where others dial.
+#[derive(Clone)]
+struct Streams(Opener);
+
+impl Service<Uri> for Streams {
+    type Response = Stream;
+    type Error = OpenError;
+    type Future = BoxFuture<'static, Result<Stream, OpenError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let opener = self.0.clone();
+        Box::pin(async move {
+            let stream = opener.open(TargetClass::Push, "", API_CONNECT_TIMEOUT).await?;
+            Ok(Stream(TokioIo::new(stream)))
+        })
+    }
+}
+
+/// A stream as a client has connections.
+struct Stream(TokioIo<TunnelStream>);
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_goes_to_the_host_that_stands_for_the_other_end() {
+        for uri in ["/api/v1/pods?watch=1", "http://elsewhere.example/api/v1/pods?watch=1"] {
+            let uri = behind_tunnel(&uri.parse().expect("an address"));
+            assert_eq!(uri, "http://apiserver.invalid/api/v1/pods?watch=1");
+        }
+    }
+}
