@@ -197,6 +197,29 @@ pub const REMOTE_POLL: Duration = Duration::from_secs(30);
 /// Between two questions to a remote, however many webhooks call.
 pub const REMOTE_GAP: Duration = Duration::from_millis(500);
 
+/// Connections to each other hub: a lost packet holds up a quarter of the streams, and one connection carries 1,000.
+pub const PEER_CONNECTIONS: usize = 4;
+
+/// How often it is looked whether another hub is to be told something: whoever asks a cluster that just moved waits as
+/// long.
+pub const PEER_TICK: Duration = Duration::from_secs(1);
+
+/// After so long another hub is told everything anew, so that nothing that was missed is missed for good.
+pub const PEER_RESYNC: Duration = Duration::from_secs(60);
+
+/// Another hub that told nothing for so long is not there: it missed two resyncs and a half.
+pub const PEER_SILENCE: Duration = Duration::from_secs(150);
+
+/// How long a hub that starts waits for another one to tell who is connected there, before it counts clusters as silent:
+/// as long as a failover waits at least where nobody says otherwise.
+pub const PEER_PATIENCE: Duration = Duration::from_secs(300);
+
+/// Clusters that another hub may tell of, as many as one state has.
+pub const PEER_CLUSTERS_MAX: usize = 20_000;
+
+/// Handshakes of other hubs at once: each opens four connections, and they are few.
+pub const PEER_HANDSHAKES_MAX: usize = 16;
+
 /// The longest wait before a remote that failed is asked again.
 pub const REMOTE_RETRY_MAX: Duration = Duration::from_secs(300);
 

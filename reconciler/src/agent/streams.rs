@@ -65,6 +65,7 @@ impl Streams {
             | TargetClass::Interactive
             | TargetClass::Push
             | TargetClass::Dial
+            | TargetClass::Peer
             | TargetClass::Unknown(_) => {
                 let (gate, ended) = (Arc::clone(&self.gate), ended.clone());
                 let class = open.class.as_str().to_owned();

@@ -13,7 +13,7 @@ use super::door::DoorFlags;
 use super::remote::{RemoteFlags, Sources, sources};
 use super::{exit, keys, output};
 use crate::hub::publish::StateRefs;
-use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite};
+use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite, Peer, PeerOptions};
 
 /// Follow a repository, decide, and deliver.
 #[derive(Debug, Args)]
@@ -53,6 +53,19 @@ pub(super) struct Hub {
     /// Where agents dial.
     #[arg(long, env = "FLOTILLA_LISTEN", default_value = "127.0.0.1:7443", value_parser = address)]
     listen: SocketAddr,
+    /// Another hub over the same state: URL=KEY, where the URL is that of its --listen-peers (wss://HOST:PORT) and the key
+    /// is what flotilla hub key prints there. May be given more than once.
+    #[arg(long = "peer", env = "FLOTILLA_PEERS", value_name = "URL=KEY", value_delimiter = ',')]
+    peers: Vec<Peer>,
+    /// Where other hubs dial this one; only those that --peer names are let in.
+    #[arg(long, env = "FLOTILLA_LISTEN_PEERS", value_parser = address, value_name = "ADDRESS", requires = "peers")]
+    listen_peers: Option<SocketAddr>,
+    /// Where agents reach this hub, as a URL (wss://HOST:PORT) that they are told. May be given more than once.
+    #[arg(long, env = "FLOTILLA_ADVERTISE", value_name = "URL", value_delimiter = ',')]
+    advertise: Vec<String>,
+    /// Which replica this is: agents keep one tunnel to each. Another word at each start by default.
+    #[arg(long, env = "FLOTILLA_SERVER_ID", value_name = "NAME")]
+    server_id: Option<String>,
     /// Where the read-only API answers: a loopback address, or unix:PATH.
     #[arg(long, env = "FLOTILLA_API", default_value = "127.0.0.1:7070")]
     api: Listen,
@@ -148,6 +161,13 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
             return Ok(exit::usage());
         }
     };
+    let key = keys::read_or_make(&arguments.key)?;
+    let peers = PeerOptions {
+        server_id: arguments.server_id.unwrap_or_else(any_name),
+        peers: arguments.peers,
+        listen: arguments.listen_peers,
+        advertise: arguments.advertise,
+    };
     let options = HubOptions {
         source,
         remote,
@@ -164,7 +184,8 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         poll,
         listen: arguments.listen,
         api: arguments.api,
-        key: keys::read_or_make(&arguments.key)?,
+        peers,
+        key,
         kubeconfig: arguments.kubeconfig,
         helm: arguments.helm,
         earlier_managers: arguments.earlier_managers,
@@ -173,6 +194,11 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
     };
     Box::pin(hub::run(options, shutdown)).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A name that no other process has, also where two have one key.
+fn any_name() -> String {
+    format!("{:08x}", (tunnel::backoff::random() * f64::from(u32::MAX)) as u32)
 }
 
 /// The hub cluster that the command line names.

@@ -13,11 +13,12 @@ use render::schedule::Reports;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tunnel::{OpenCode, OpenError, Opener, TargetClass};
+use tunnel::{Open, OpenCode, OpenError, Opener, TargetClass, TunnelStream};
 
 use super::clock::seconds;
 use super::dispatch::Dispatch;
 use super::engine::State;
+use super::peers::ByHop;
 use super::predict::Predictor;
 use super::predictors::Predictors;
 use crate::apply;
@@ -29,6 +30,8 @@ use crate::wire::{Dependants, DependantsQuestion, FramingError, read_message, wr
 pub(super) enum Door {
     /// Through its tunnel.
     Agent(Opener),
+    /// Through its tunnel to another hub.
+    Peer(ByHop),
     /// It has no agent: the hub asks its API server.
     ApiServer(Client),
 }
@@ -94,7 +97,8 @@ impl Asking {
             // The semaphore is never closed.
             let _permit = self.questions.acquire().await;
             match door {
-                Door::Agent(opener) => ask(opener, question).await,
+                Door::Agent(opener) => ask(opener.request(look()).await, question).await,
+                Door::Peer(hop) => ask(hop.request(look()).await, question).await,
                 Door::ApiServer(client) => Ok(apply::dependants(client, question).await),
             }
         };
@@ -104,9 +108,12 @@ impl Asking {
     }
 }
 
-async fn ask(opener: Opener, question: DependantsQuestion) -> Result<Dependants, NotAnswered> {
-    let stream = opener.open(TargetClass::Look, "dependants", SESSION_STEP_TIMEOUT).await;
-    let mut stream = stream.map_err(|error| match error.code {
+fn look() -> Open {
+    Open::new(TargetClass::Look, "dependants", SESSION_STEP_TIMEOUT)
+}
+
+async fn ask(opened: Result<TunnelStream, OpenError>, question: DependantsQuestion) -> Result<Dependants, NotAnswered> {
+    let mut stream = opened.map_err(|error| match error.code {
         OpenCode::NotAllowed => NotAnswered::Older(error.text),
         _ => NotAnswered::NotTaken(error),
     })?;
@@ -124,6 +131,7 @@ impl fmt::Debug for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Agent(_) => "Agent",
+            Self::Peer(_) => "Peer",
             Self::ApiServer(_) => "ApiServer",
         })
     }

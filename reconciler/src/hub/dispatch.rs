@@ -18,6 +18,8 @@ pub(super) struct Dispatch {
     /// Somebody came who can be asked.
     opened: Notify,
     since: Instant,
+    /// Other hub → the clusters that are connected to it, once it has told.
+    elsewhere: Mutex<BTreeMap<String, BTreeMap<ClusterName, Door>>>,
 }
 
 impl Default for Dispatch {
@@ -26,6 +28,7 @@ impl Default for Dispatch {
             clusters: Mutex::default(),
             opened: Notify::new(),
             since: Instant::now(),
+            elsewhere: Mutex::default(),
         }
     }
 }
@@ -108,8 +111,16 @@ impl Dispatch {
         }
     }
 
-    /// How a cluster is asked; `None` while it is away.
+    /// How a cluster is asked: over its own session here, else by way of another hub. `None` while it is away.
     pub(super) fn door(&self, cluster: &ClusterName) -> Option<Door> {
+        self.own_door(cluster).or_else(|| {
+            let elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+            elsewhere.values().find_map(|doors| doors.get(cluster).cloned())
+        })
+    }
+
+    /// How a cluster is asked over its own session here.
+    pub(super) fn own_door(&self, cluster: &ClusterName) -> Option<Door> {
         self.clusters().get(cluster)?.door.clone()
     }
 
@@ -131,6 +142,23 @@ impl Dispatch {
                 return None;
             }
         }
+    }
+
+    /// Sets which clusters are connected to another hub, all of them; `None` while that one is away.
+    pub(super) fn set_elsewhere(&self, peer: &str, doors: Option<BTreeMap<ClusterName, Door>>) {
+        let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        match doors {
+            Some(doors) => elsewhere.insert(peer.to_owned(), doors),
+            None => elsewhere.remove(peer),
+        };
+        drop(elsewhere);
+        self.opened.notify_waiters();
+    }
+
+    /// Whether another hub is there and has told who is connected to it.
+    pub(super) fn has_told(&self, peer: &str) -> bool {
+        let elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        elsewhere.contains_key(peer)
     }
 
     /// Forgets a cluster that is registered no more, and ends its session.

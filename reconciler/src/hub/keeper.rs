@@ -11,7 +11,7 @@ use render::published::ReleaseRecord;
 use render::{Digest, Published, Revision};
 use tokio::time::Instant;
 
-use super::engine::{Event, StateCommit, StateHead, StateRefs, Write};
+use super::engine::{Event, Proposed, StateCommit, StateHead, StateRefs, Write};
 use super::publish::{CommitId, Decision, StateError, StateRef, StateRepository, message};
 use super::repository::Relation;
 use crate::telemetry::elapsed_ms;
@@ -33,8 +33,8 @@ pub(super) struct Known {
     pub(super) rendered: Option<Revision>,
     /// `released`.
     pub(super) released: Option<Revision>,
-    /// The branch of the proposal that waits.
-    pub(super) proposed: Option<String>,
+    /// The proposal that waits.
+    pub(super) proposed: Option<Proposed>,
 }
 
 impl Keeper {
@@ -59,15 +59,15 @@ impl Keeper {
             StateHead::Missing | StateHead::Malformed { .. } | StateHead::Unreadable(_) => None,
         };
         let rendered = known.rendered.clone().or(made_from);
+        // Whether it can be read is said of the refs.
+        let is_gone = |proposed: &&Proposed| matches!(self.repository.is_there(&proposed.branch), Ok(false));
+        let gone = known.proposed.as_ref().filter(is_gone);
         StateRefs {
             writes,
             rendered: self.head(StateRef::Rendered, rendered.as_ref()),
             released,
-            // Whether it can be read is said of the other two.
-            proposal_gone: known
-                .proposed
-                .as_ref()
-                .is_some_and(|branch| matches!(self.repository.is_there(branch), Ok(false))),
+            proposal_gone: gone.is_some(),
+            proposed_instead: gone.and_then(|gone| self.proposed_instead(rendered.as_ref()?, gone)),
         }
     }
 
@@ -165,16 +165,20 @@ impl Keeper {
                 }
             }
         };
-        written.unwrap_or_else(|error| {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "Could not write to the state repository."
-            );
-            match error {
-                StateError::Moved { .. } => Event::WriteRefused,
-                error => Event::WriteFailed {
+        written.unwrap_or_else(|error| match error {
+            // Another hub was first, or a person: it is looked where the refs stand now.
+            StateError::Moved { name, .. } => {
+                tracing::debug!(component = name, "Found the ref moved by somebody else.");
+                Event::WriteRefused
+            }
+            error => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "Could not write to the state repository."
+                );
+                Event::WriteFailed {
                     message: self.with_remedy(chain(&error)),
-                },
+                }
             }
         })
     }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use render::Revision;
 use tokio::time::Instant;
 
-use super::engine::{Head, Relation};
+use super::engine::{Head, JudgedBy, Relation};
 use super::keeper::chain;
 use super::options::OnRewrite;
 use super::repository;
@@ -13,8 +13,13 @@ use super::source::{Source, SourceError};
 use crate::telemetry::elapsed_ms;
 
 /// Looks. What cannot be read is said so, and is never taken for an empty branch.
-pub(super) fn look(source: &Source, accepted: Option<&Revision>, on_rewrite: OnRewrite) -> Head {
+///
+/// Also says whether the accepted commit builds on the one that `rendered` was made from, as far as that can be said.
+pub(super) fn look(source: &Source, judged_by: &JudgedBy, on_rewrite: OnRewrite) -> (Head, bool) {
     let started = Instant::now();
+    let accepted = judged_by.accepted.as_ref();
+    let newer = judged_by.rendered_from.as_ref();
+    let newer = newer.filter(|from| accepted.is_some_and(|accepted| descends(source, accepted, from)));
     let head = || {
         let revision = source.head()?.revision;
         if accepted != Some(&revision) {
@@ -24,12 +29,20 @@ pub(super) fn look(source: &Source, accepted: Option<&Revision>, on_rewrite: OnR
             None => Relation::Follows,
             Some(accepted) => relation(source, accepted, &revision, on_rewrite)?,
         };
+        let is_behind = relation == Relation::Follows && newer.is_some_and(|newer| descends(source, &revision, newer));
+        let relation = if is_behind { Relation::Behind } else { relation };
         Ok(Head::At { revision, relation })
     };
-    head().unwrap_or_else(|error: SourceError| match error {
+    let head = head().unwrap_or_else(|error: SourceError| match error {
         SourceError::BranchMissing { branch, .. } => Head::BranchMissing { branch },
         error => Head::Unreadable { message: chain(&error) },
-    })
+    });
+    (head, newer.is_none())
+}
+
+/// Whether a commit builds on another one; not where either is not here.
+fn descends(source: &Source, older: &Revision, newer: &Revision) -> bool {
+    matches!(source.relation(older, newer), Ok(repository::Relation::Descendant))
 }
 
 /// Says once that a source cannot be followed, and once that it can again: a look is made every few seconds.

@@ -9,6 +9,7 @@ use tunnel::SecretKey;
 
 use super::door::{DoorError, DoorOptions};
 use super::objects::HubCluster;
+use super::peers::PeerOptions;
 use super::publish::{StateError, StateRefs};
 use super::remote::{CopyError, RemoteOptions};
 use super::serve::{Listen, ServeError};
@@ -48,6 +49,8 @@ pub struct HubOptions {
     pub listen: SocketAddr,
     /// Where the read-only API answers.
     pub api: Listen,
+    /// Other hubs over the same state, and where they come in.
+    pub peers: PeerOptions,
     /// The hub's key.
     pub key: Arc<SecretKey>,
     /// The kubeconfig with the contexts of clusters without an agent.
@@ -74,13 +77,15 @@ pub enum HubError {
     /// The state repository could not be opened.
     #[error("failed to open the state repository")]
     State(#[source] StateError),
-    /// The address for agents could not be used.
+    /// The address for agents, or for other hubs, could not be used.
     #[error(
-        "failed to listen on {address}; hint: end what listens there, or name an address of this machine with --listen"
+        "failed to listen on {address}; hint: end what listens there, or name an address of this machine with {flag}"
     )]
     Listen {
         /// Which.
         address: SocketAddr,
+        /// The flag that names it.
+        flag: &'static str,
         /// Why.
         #[source]
         source: std::io::Error,

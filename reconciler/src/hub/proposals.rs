@@ -9,7 +9,7 @@ use render::{Digest, Published, Revision};
 
 use super::engine::{Event, Proposed};
 use super::keeper::Keeper;
-use super::publish::{CommitId, Proposal, SourceCommit, StateError, StateRef, Summary, UnitSummary, message};
+use super::publish::{CommitId, Proposal, SourceCommit, Standing, StateError, StateRef, Summary, UnitSummary, message};
 
 impl Keeper {
     /// Proposes, and withdraws the proposals that this one takes the place of.
@@ -32,6 +32,20 @@ impl Keeper {
         Ok(Event::Proposed {
             proposal: proposal.map(|proposal| self.proposed(base, proposal)).transpose()?,
             kept,
+        })
+    }
+
+    /// The hub's own proposal that took the place of one that is gone; `None` where nobody proposes that commit of source.
+    pub(super) fn proposed_instead(&self, rendered: &Revision, gone: &Proposed) -> Option<Proposed> {
+        let base = self.known(rendered).ok()?;
+        let proposals = self.repository().proposals().ok()?.into_iter();
+        let mut ours = proposals.filter(|proposal| {
+            let standing = self.repository().standing(proposal);
+            standing.is_ok_and(|standing| standing == Standing::Ours { base })
+        });
+        ours.find_map(|proposal| {
+            let proposed = self.proposed(base, proposal).ok()?;
+            (proposed.source == gone.source).then_some(proposed)
         })
     }
 

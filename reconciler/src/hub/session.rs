@@ -270,8 +270,12 @@ fn why_ended(shutdown: &CancellationToken) -> (GoAwayReason, String) {
 
 /// Whether an envelope says something else than what was told in this session and what the cluster holds:
 /// an unchanged list is not sent, whatever its sequence, unless the cluster has another mode. What the cluster refused is told again once it may
-/// be believed, with another sequence or a grant.
+/// be believed, with another sequence or a grant. What is older than it holds it would refuse: another hub was first.
 fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option<&Held>) -> bool {
+    let is_older = |held: &Held| held.lineage == envelope.lineage && held.sequence > envelope.sequence;
+    if held.is_some_and(is_older) {
+        return false;
+    }
     let is_held =
         |held: &Held| held.list == envelope.list && held.lineage == envelope.lineage && held.mode == envelope.mode;
     let Some(told) = told else {
@@ -365,6 +369,15 @@ mod tests {
         check(&push, Some(&push), Some(&dual), false);
         check(&push, None, Some(&push), false);
         check(&dual, Some(&push), Some(&push), true);
+    }
+
+    #[test]
+    fn a_hub_that_is_behind_another_one_tells_nothing_old() {
+        let (older, newer) = (envelope('a', 7, "x"), envelope('a', 8, "y"));
+        for told in [None, Some(&newer), Some(&older)] {
+            check(&older, told, Some(&newer), false);
+        }
+        check(&envelope('a', 9, "x"), None, Some(&newer), true);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod dependants;
 mod envelope;
 mod framing;
 mod intake;
+mod peer;
 mod report;
 
 pub use accept::{Accepted, Refusal, accept};
@@ -18,6 +19,7 @@ pub use dependants::{ClaimVolume, Counted, Dependants, DependantsQuestion, Objec
 pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};
 pub use framing::{FramingError, read_message, read_message_within, write_message};
 pub use intake::Intake;
+pub use peer::{Hop, HopError, PeerWord};
 pub use report::{
     Corrections, Counts, FieldDrift, Health, ObjectDrift, ObjectResult, ObjectState, Report, UnitReport, UnitState,
     enforcing,

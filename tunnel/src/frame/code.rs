@@ -169,6 +169,8 @@ pub enum TargetClass {
     Keys,
     /// Hub to agent: one question about objects of the cluster, and its answer.
     Look,
+    /// Hub to hub: which clusters are connected there, and what they said.
+    Peer,
     /// A class of a newer peer, carried as text; receivers refuse it with [`OpenCode::NotAllowed`].
     Unknown(String),
 }
@@ -186,6 +188,7 @@ impl TargetClass {
             Self::Dial => "dial",
             Self::Keys => "keys",
             Self::Look => "look",
+            Self::Peer => "peer",
             Self::Unknown(text) => text,
         }
     }
@@ -202,6 +205,7 @@ impl From<String> for TargetClass {
             "dial" => Self::Dial,
             "keys" => Self::Keys,
             "look" => Self::Look,
+            "peer" => Self::Peer,
             _ => Self::Unknown(text),
         }
     }

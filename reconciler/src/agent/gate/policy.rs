@@ -103,6 +103,7 @@ impl Policy {
             | TargetClass::Report
             | TargetClass::Keys
             | TargetClass::Look
+            | TargetClass::Peer
             | TargetClass::Unknown(_) => {
                 return Err(format!("this agent knows no target class {:?}", class.as_str()));
             }

@@ -139,7 +139,13 @@ impl Carrier {
             let answered = match way.ok_or(NotCarried::Away)? {
                 Way::Agent(opener) => {
                     let opening = lane.place(&lane.opening).await?;
-                    timeout(DOOR_HEAD_TIMEOUT, self.through(&opener, opening, &mut errand, holding)).await
+                    let way = |open| Ok((opener, open));
+                    timeout(DOOR_HEAD_TIMEOUT, self.through(way, opening, &mut errand, holding)).await
+                }
+                Way::Peer(hop) => {
+                    let opening = lane.place(&lane.opening).await?;
+                    let way = |open| hop.way(open);
+                    timeout(DOOR_HEAD_TIMEOUT, self.through(way, opening, &mut errand, holding)).await
                 }
                 Way::ApiServer(client) => timeout(DOOR_HEAD_TIMEOUT, ask(client, &errand)).await,
             };
@@ -159,7 +165,7 @@ impl Carrier {
 
     async fn through(
         &self,
-        opener: &Opener,
+        way: impl FnOnce(Open) -> Result<(Opener, Open), OpenError>,
         opening: OwnedSemaphorePermit,
         errand: &mut Errand,
         holding: &mut Holding,
@@ -173,6 +179,7 @@ impl Carrier {
             request_id: errand.request_id.clone(),
             ..Open::new(class, target, DOOR_HEAD_TIMEOUT)
         };
+        let (opener, open) = way(open).map_err(refused)?;
         let (mut stream, grant) = opener.begin(&open).map_err(refused)?;
         if let Goal::Dial(address) = &errand.goal {
             grant.wait().await.map_err(refused)?;

@@ -103,11 +103,11 @@ impl State {
             Some(Recovery::WaitForReports) => not("Recovering", "released is missing, and clusters have not said yet what they hold; nothing is scheduled or pruned until they do".to_owned()),
             Some(Recovery::Adopt { commit }) => not("Recovering", format!("clusters hold {commit}, which is being adopted")),
             Some(Recovery::Lost { commit, message }) => not("Recovering", format!("clusters hold {commit}, and it could not be adopted: {message}; restore the state repository from its backup, or start the hub with --new-lineage and name the new root in spec.lineage of fleet.yaml")),
-            None if self.write_failed.is_some() => {
+            None | Some(Recovery::Seek { .. }) if self.write_failed.is_some() => {
                 let why = self.write_failed.clone().unwrap_or_default();
                 not("WriteFailed", format!("what was decided could not be written: {why}; it is tried again"))
             }
-            None => {
+            None | Some(Recovery::Seek { .. }) => {
                 let message = self.restored.clone().unwrap_or_else(|| "rendered and released stand where this hub left them".to_owned());
                 Condition { kind, status: "True", reason: "Kept", message }
             }

@@ -22,9 +22,10 @@ pub enum Event {
     SourceSeen {
         /// Where it stands.
         head: Head,
-        /// The accepted commit that its relation was judged by. Judged by another one than is accepted
-        /// now, it is looked at again.
-        judged_by: Option<Revision>,
+        /// What its relation was judged by. Judged by something else than counts now, it is looked at again.
+        judged_by: JudgedBy,
+        /// Whether the accepted commit builds on the one that `rendered` was made from, or nobody here can say.
+        covered: bool,
     },
     /// `rendered` and `released` were looked at.
     StateSeen(StateRefs),
@@ -99,6 +100,20 @@ pub enum Event {
         /// What it said.
         report: Box<Report>,
     },
+    /// Another hub told of the clusters that are connected to it.
+    PeerTold {
+        /// Which hub.
+        peer: String,
+        /// All of them, and since when.
+        clusters: BTreeMap<ClusterName, i64>,
+        /// What some of them said since the last time.
+        reports: Vec<Report>,
+    },
+    /// Another hub is not heard of any more, or was waited for long enough.
+    PeerLost {
+        /// Which.
+        peer: String,
+    },
     /// Clusters had long enough to say what they hold.
     GraceOver,
     /// How far the objects in a hub cluster have come, where the fleet has any.
@@ -108,6 +123,15 @@ pub enum Event {
     },
     /// The time of [`super::next_time`] came.
     TimeCame,
+}
+
+/// What a look at source is judged by.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct JudgedBy {
+    /// The accepted commit.
+    pub accepted: Option<Revision>,
+    /// The commit that `rendered` was made from, which another hub may have seen first.
+    pub rendered_from: Option<Revision>,
 }
 
 /// Where the source branch stands.
@@ -157,6 +181,8 @@ pub enum Relation {
     Follows,
     /// The accepted commit is not in its history.
     Rewritten,
+    /// It follows, and what another hub has rendered is made from a commit that builds on it: a copy is older here.
+    Behind,
     /// As `Rewritten`, and a commit on the new history accepts that, or the process was told to follow.
     RewriteAccepted,
 }
@@ -172,6 +198,8 @@ pub struct StateRefs {
     pub released: StateHead,
     /// Whether the branch of the proposal that waits was removed.
     pub proposal_gone: bool,
+    /// Where it was: what another hub proposes in its place, of the same commit of source.
+    pub proposed_instead: Option<Proposed>,
 }
 
 /// Where a state ref stands.
@@ -240,6 +268,8 @@ pub enum Effect {
     LookAtSource,
     /// Look where `rendered` and `released` stand.
     LookAtState,
+    /// Look everywhere, and at the remote first where the refs are its own.
+    LookAgain,
     /// Load and plan a revision.
     Plan {
         /// Which.

@@ -16,6 +16,7 @@ mod event;
 mod moved;
 mod moves;
 mod orphans;
+mod peers;
 mod proposals;
 mod recovery;
 mod refs;
@@ -35,7 +36,7 @@ use render::{ClusterName, Digest, Fleet, Published, Revision};
 
 pub use clusters::ClusterState;
 pub use condition::Condition;
-pub use event::{Effect, Event, Head, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
+pub use event::{Effect, Event, Head, JudgedBy, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
 use moved::{Moved, says_otherwise};
 pub use recovery::Recovery;
 pub use remote::RemoteState;
@@ -55,10 +56,13 @@ pub fn step(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
 
 fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
     match event {
-        Event::SourceSeen { judged_by, .. } if judged_by != state.accepted_or_published() => {
+        Event::SourceSeen { judged_by, .. } if judged_by != state.judged_by() => {
             return vec![Effect::LookAtSource];
         }
-        Event::SourceSeen { head, .. } => state.source = Some(head),
+        Event::SourceSeen { head, covered, .. } => {
+            state.source = Some(head);
+            state.overtaken &= !covered;
+        }
         Event::StateSeen(refs) => return refs::state_seen(state, refs, now),
         // On what is predicted now, the plan may be another.
         Event::Predicted => state.predictions_moved = true,
@@ -132,6 +136,12 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.take_room(&mut report, now);
             state.reported(*report);
         }
+        Event::PeerTold {
+            peer,
+            clusters,
+            reports,
+        } => state.peer_told(&peer, clusters, reports, now),
+        Event::PeerLost { peer } => state.peer_told(&peer, BTreeMap::new(), Vec::new(), now),
         Event::GraceOver => {
             state.grace_over = true;
             // Who has not said by now what room it has is waited for no longer.
@@ -153,12 +163,19 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
         return Vec::new();
     }
     let held_still = state.recovery.is_some();
+    let sought = matches!(state.recovery, Some(Recovery::Seek { .. }));
     state.recovery = recovery::recovery(state);
+    if sought && state.recovery.is_none() {
+        let mut effects = dispatch_all(state);
+        effects.extend(next(state, now));
+        return effects;
+    }
     if held_still && state.recovery.is_none() {
         // Whatever was planned while holding still was not written.
         state.planned = None;
     }
     match &state.recovery {
+        Some(Recovery::Seek { commit }) => return recovery::seek(&mut state.sought, commit),
         Some(Recovery::Adopt { commit }) => {
             let found = state.released.as_ref().map(|released| released.commit.clone());
             let write = Write::AdoptReleased {
@@ -259,6 +276,7 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     let rebalanced = planned.plan.rebalanced.clone();
     let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings.clone());
     state.accepted = Some(revision.clone());
+    state.overtaken = false;
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.
     state.recovery = recovery::recovery(state);
     let changes = !deltas(&previous.units, &planned.plan.units).is_empty()
@@ -394,12 +412,15 @@ pub fn next_time(state: &State) -> Option<i64> {
 
 /// The next commit of `released`, when the strategy advances somebody or there is none yet.
 ///
-/// While no fleet is known, as before the first plan of a process, nobody can say what is suspended, and nothing
-/// is due. Where an object may change hands, an error says which contents have to be known first.
+/// While no fleet is known, as before the first plan of a process, or only an older one than another hub has rendered,
+/// nobody can say what is suspended, and nothing is due. Where an object may change hands, an error says which contents have to be known first.
 fn release_due(state: &mut State, now: i64) -> Result<Option<Write>, BTreeSet<Digest>> {
     let (Some(rendered), Some(fleet)) = (&state.rendered, &state.fleet) else {
         return Ok(None);
     };
+    if state.overtaken {
+        return Ok(None);
+    }
     // Every report asks again, and nothing changes until a ref moves, the fleet does, or a Suspension ends.
     let settled = state.released.as_ref().map(|released| Settled {
         rendered: rendered.commit.clone(),

@@ -26,10 +26,14 @@ pub(super) fn proposed(state: &mut State, proposal: Option<Proposed>, kept: Vec<
 }
 
 /// The branch of the proposal was removed. What it says still waits, so that it is proposed again: who wants
-/// something else changes source.
-pub(super) fn removed(state: &mut State) {
-    if state.proposed.take().is_some() {
-        state.planned = None;
+/// something else changes source. Where another hub put one in its place, that one waits: two hubs that know of other
+/// room would take it from each other for ever.
+pub(super) fn removed(state: &mut State, instead: Option<Proposed>) {
+    if state.proposed.is_some() {
+        if instead.is_none() {
+            state.planned = None;
+        }
+        state.proposed = instead;
     }
 }
 

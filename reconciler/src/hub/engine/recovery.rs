@@ -5,14 +5,21 @@
 
 use render::Revision;
 
-use super::State;
+use super::event::Effect;
+use super::state::State;
 
 /// Why the hub holds still.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// `released` is missing, and registered clusters have not said yet what they hold.
     WaitForReports,
-    /// A cluster holds a commit that `released` does not stand at yet.
+    /// A cluster holds a commit that this hub does not know: another hub released it just now, most likely, and the refs
+    /// are looked at before anything is concluded.
+    Seek {
+        /// The commit.
+        commit: Revision,
+    },
+    /// A cluster holds a commit that `released` does not stand at.
     Adopt {
         /// The newest one.
         commit: Revision,
@@ -49,9 +56,46 @@ pub(super) fn recovery(state: &State) -> Option<Recovery> {
                 commit,
                 message: message.clone(),
             },
+            None if state.sought.as_ref() != Some(&Sought::looked(&commit)) => Recovery::Seek { commit },
             None => Recovery::Adopt { commit },
         });
     }
     let waiting = state.released.is_none() && !state.grace_over && state.has_silent_cluster();
     waiting.then_some(Recovery::WaitForReports)
+}
+
+/// A commit that clusters hold and that is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sought {
+    commit: Revision,
+    /// Whether the refs were looked at since.
+    is_over: bool,
+}
+
+impl Sought {
+    fn looked(commit: &Revision) -> Self {
+        Self {
+            commit: commit.clone(),
+            is_over: true,
+        }
+    }
+
+    /// The refs were looked at.
+    pub(super) fn end(sought: &mut Option<Self>) {
+        if let Some(sought) = sought {
+            sought.is_over = true;
+        }
+    }
+}
+
+/// Asks for a look, once for each commit.
+pub(super) fn seek(sought: &mut Option<Sought>, commit: &Revision) -> Vec<Effect> {
+    if sought.as_ref().is_some_and(|sought| sought.commit == *commit) {
+        return Vec::new();
+    }
+    *sought = Some(Sought {
+        commit: commit.clone(),
+        is_over: false,
+    });
+    vec![Effect::LookAgain]
 }

@@ -1,6 +1,7 @@
 //! Where `rendered` and `released` stand, and what becomes of what somebody else moved there.
 
 use super::event::{Effect, StateHead, StateRefs, Write};
+use super::recovery::Sought;
 use super::state::{State, StateCommit};
 use super::{dispatch_all, next, proposals};
 
@@ -28,6 +29,7 @@ pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Ef
         (rendered, released) => {
             state.state_unreadable = None;
             state.state_seen = true;
+            Sought::end(&mut state.sought);
             let mut effects = Vec::new();
             if first {
                 // What was published says whose descendants are followed, so source is judged only now.
@@ -36,13 +38,13 @@ pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Ef
                 state.stale_proposals = true;
             }
             if refs.proposal_gone {
-                proposals::removed(state);
+                proposals::removed(state, refs.proposed_instead);
             }
             let adopted = is_release_to_adopt(state, &released);
             let looks = effects.len();
             effects.extend(released_seen(state, released, adopted));
             if effects.len() == looks {
-                effects.extend(rendered_seen(state, rendered));
+                effects.extend(rendered_seen(state, rendered, first));
             }
             if effects.len() == looks {
                 effects.extend(next(state, now));
@@ -87,7 +89,7 @@ fn released_seen(state: &mut State, seen: StateHead, adopt: bool) -> Option<Effe
 }
 
 /// `rendered` may be moved forward by people; missing or rewound, it is put back to what was released.
-fn rendered_seen(state: &mut State, seen: StateHead) -> Option<Effect> {
+fn rendered_seen(state: &mut State, seen: StateHead, first: bool) -> Option<Effect> {
     let released_from = state
         .released
         .as_ref()
@@ -106,7 +108,16 @@ fn rendered_seen(state: &mut State, seen: StateHead) -> Option<Effect> {
             if state.rendered.as_ref().map(|known| &known.commit) != Some(&commit.commit) {
                 proposals::rendered_moved(state);
             }
+            let before = state.rendered_from().cloned();
             state.rendered = Some(*commit);
+            let from = state.rendered_from();
+            if !first && from.is_some() && from != before.as_ref() && from != state.accepted.as_ref() {
+                // What it was made from may be newer than all that is known here: a plan of what is older would take it
+                // back, and a release would not know what is suspended.
+                state.overtaken = true;
+                state.source = None;
+                return Some(Effect::LookAtSource);
+            }
             None
         }
         StateHead::Malformed {

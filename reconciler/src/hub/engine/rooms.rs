@@ -27,6 +27,12 @@ pub(super) struct Room {
 }
 
 impl Room {
+    /// What it said, as a report says it.
+    pub(super) fn words(&self) -> (Option<Arc<Capacity>>, String) {
+        let said = self.said.as_ref().map(|(capacity, _)| Arc::clone(capacity));
+        (said.filter(|_| self.unknown.is_empty()), self.unknown.clone())
+    }
+
     /// Takes in what a report says of it. Whether anything is other than before.
     fn take(&mut self, report: &mut Report, now: i64) -> bool {
         match report.capacity.take() {
@@ -67,11 +73,12 @@ impl State {
     pub(in crate::hub) fn rooms(&self) -> Reports {
         let said = |(name, known): (&ClusterName, &ClusterState)| {
             let (capacity, at) = known.room.said.clone()?;
-            let doubt = match (known.epoch, known.away_since) {
+            let heard = known.epoch.is_some() || self.peers.heard_since(name).is_some();
+            let doubt = match (heard, known.away_since) {
                 _ if !known.room.unknown.is_empty() => Some(known.room.unknown.clone()),
-                (Some(_), _) => None,
-                (None, Some(since)) => Some(format!("it is not heard of since {}", rfc3339(since))),
-                (None, None) => Some("it is not heard of".to_owned()),
+                (true, _) => None,
+                (false, Some(since)) => Some(format!("it is not heard of since {}", rfc3339(since))),
+                (false, None) => Some("it is not heard of".to_owned()),
             };
             Some((name.clone(), schedule::Report { capacity, at, doubt }))
         };

@@ -6,13 +6,19 @@ use render::schedule::Presence;
 use render::{ClusterName, Fleet};
 
 use super::clusters::ClusterState;
+use super::peers::Peers;
 use super::state::State;
 
 impl ClusterState {
-    fn presence(&self) -> Option<Presence> {
+    /// `peers` may hear of it, and whom they may hear of is not known before they told.
+    fn presence(&self, name: &ClusterName, peers: &Peers) -> Option<Presence> {
         match self.epoch {
             Some(_) => self.heard_since.map(Presence::HeardSince),
-            None => self.away_since.or(self.awaited_since).map(Presence::SilentSince),
+            None => match peers.heard_since(name) {
+                Some(since) => Some(Presence::HeardSince(since)),
+                None if !peers.have_told() => None,
+                None => self.away_since.or(self.awaited_since).map(Presence::SilentSince),
+            },
         }
     }
 }
@@ -22,7 +28,7 @@ impl State {
     pub(super) fn presence(&self) -> BTreeMap<ClusterName, Presence> {
         let known = self.clusters.iter();
         known
-            .filter_map(|(name, known)| Some((name.clone(), known.presence()?)))
+            .filter_map(|(name, known)| Some((name.clone(), known.presence(name, &self.peers)?)))
             .collect()
     }
 

@@ -13,8 +13,9 @@ use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 use super::behind::Behind;
 use super::clusters::ClusterState;
 use super::condition::Condition;
-use super::event::{Effect, Head, Relation};
-use super::recovery::Recovery;
+use super::event::{Effect, Head, JudgedBy, Relation};
+use super::peers::Peers;
+use super::recovery::{Recovery, Sought};
 use super::remote::RemoteState;
 use crate::wire::{Corrections, Envelope, EnvelopeUnit, LineageGrant, list_digest};
 
@@ -57,6 +58,8 @@ pub struct State {
     pub plan_failed: Option<(Revision, String)>,
     /// Cluster → what is known of it; registered ones, and those that reported before.
     pub clusters: BTreeMap<ClusterName, ClusterState>,
+    /// What other hubs told of clusters.
+    pub(super) peers: Peers,
     /// How often appliers put right what others changed, since this hub first heard of each.
     pub corrections: Corrections,
     /// How far the objects in a hub cluster have come.
@@ -74,6 +77,10 @@ pub struct State {
     /// Why the newest write that ended came to nothing, where it was not that somebody moved a ref.
     pub(super) write_failed: Option<String>,
     pub(super) recovery: Option<Recovery>,
+    /// The commit that clusters hold and that is looked for, or was last.
+    pub(super) sought: Option<Sought>,
+    /// `rendered` was made by another hub, from a commit of which this one may not know the fleet yet.
+    pub(super) overtaken: bool,
     pub(super) adoption_failed: BTreeMap<Revision, String>,
     /// Told to begin a new lineage where `released` is missing, whatever clusters hold.
     pub(super) new_lineage: bool,
@@ -222,7 +229,22 @@ impl State {
 
     /// Whether nothing is decided until it is known again what clusters hold.
     pub fn is_recovering(&self) -> bool {
-        self.recovery.is_some()
+        self.recovery
+            .as_ref()
+            .is_some_and(|recovery| !matches!(recovery, Recovery::Seek { .. }))
+    }
+
+    /// What a look at source is to be judged by.
+    pub fn judged_by(&self) -> JudgedBy {
+        JudgedBy {
+            accepted: self.accepted_or_published(),
+            rendered_from: self.rendered_from().cloned(),
+        }
+    }
+
+    /// The commit of source that `rendered` was made from.
+    pub(super) fn rendered_from(&self) -> Option<&Revision> {
+        Some(&self.rendered.as_ref()?.published.record.as_ref()?.source)
     }
 
     /// The source commit whose descendants are followed: the newest that was planned, else the one that
@@ -299,7 +321,7 @@ impl State {
     pub(super) fn source_to_plan(&self) -> Option<Revision> {
         match self.source.as_ref()? {
             Head::At {
-                relation: Relation::Rewritten,
+                relation: Relation::Rewritten | Relation::Behind,
                 ..
             }
             | Head::BranchMissing { .. }
@@ -315,7 +337,22 @@ impl State {
     /// a hub that starts then still knows its clusters by it.
     pub(super) fn fleet_to_learn(&self) -> Option<Revision> {
         let held = self.source.is_some() && self.source_to_plan().is_none() && self.fleet.is_none();
+        let held = held && !self.is_behind();
         self.accepted_or_published().filter(|_| held)
+    }
+
+    /// Whether a copy of source is older than what another hub has rendered.
+    fn is_behind(&self) -> bool {
+        let relation = |head: &Head| {
+            matches!(
+                head,
+                Head::At {
+                    relation: Relation::Behind,
+                    ..
+                }
+            )
+        };
+        self.source.as_ref().is_some_and(relation)
     }
 
     /// What is published: `rendered`, else what was released.

@@ -2,11 +2,13 @@ mod approval;
 mod in_turn;
 mod leaving;
 mod moves;
+mod peers;
 mod previews;
 mod refs;
 mod rooms;
 mod silence;
 mod suspension;
+mod two_hubs;
 mod world;
 
 use std::collections::BTreeMap;
@@ -56,13 +58,14 @@ fn what_moves_during_a_plan_is_one_next_decision() {
             (fleet(digit, &["a", "b"]), units('2', "two", &["a", "b"])),
         );
     }
-    let judged_by = world.state.accepted_or_published();
+    let judged_by = world.state.judged_by();
     let head = |digit| Event::SourceSeen {
         head: Head::At {
             revision: revision(digit),
             relation: Relation::Follows,
         },
         judged_by: judged_by.clone(),
+        covered: true,
     };
     let effects = step(&mut world.state, head('2'), 0);
     assert!(matches!(effects.as_slice(), [Effect::Plan { .. }]), "{effects:?}");
@@ -92,6 +95,7 @@ fn unreadable_is_not_empty() {
         rendered: StateHead::Unreadable("disk".to_owned()),
         released: StateHead::Missing,
         proposal_gone: false,
+        proposed_instead: None,
     };
     world.hear(Event::StateSeen(unreadable));
     assert_eq!(world.reason("StateKept"), "Unreadable");
@@ -274,7 +278,7 @@ fn a_removed_cluster_is_disconnected_and_never_told_of_it() {
 fn a_look_that_was_overtaken_says_nothing() {
     let mut world = settled();
     let (writes, rendered) = (world.state.writes, world.rendered.clone().expect("it was rendered"));
-    let judged_by = world.state.accepted_or_published();
+    let judged_by = world.state.judged_by();
     world.push('2', &["a", "b"], "two");
     let commits = world.commits;
     let stale = StateRefs {
@@ -285,6 +289,7 @@ fn a_look_that_was_overtaken_says_nothing() {
         },
         released: StateHead::Missing,
         proposal_gone: false,
+        proposed_instead: None,
     };
     let effects = step(&mut world.state, Event::StateSeen(stale), 0);
     assert!(matches!(effects.as_slice(), [Effect::LookAtState]), "{effects:?}");
@@ -292,7 +297,15 @@ fn a_look_that_was_overtaken_says_nothing() {
         revision: revision('1'),
         relation: Relation::Follows,
     };
-    let effects = step(&mut world.state, Event::SourceSeen { head, judged_by }, 0);
+    let effects = step(
+        &mut world.state,
+        Event::SourceSeen {
+            head,
+            judged_by,
+            covered: true,
+        },
+        0,
+    );
     assert!(matches!(effects.as_slice(), [Effect::LookAtSource]), "{effects:?}");
     assert_eq!((world.commits, world.sequence()), (commits, Some(2)));
 }
@@ -307,8 +320,16 @@ fn a_look_beside_a_write_puts_nothing_back_and_is_repeated() {
         revision: revision('2'),
         relation: Relation::Follows,
     };
-    let judged_by = world.state.accepted_or_published();
-    let mut effects = step(&mut world.state, Event::SourceSeen { head, judged_by }, 0);
+    let judged_by = world.state.judged_by();
+    let mut effects = step(
+        &mut world.state,
+        Event::SourceSeen {
+            head,
+            judged_by,
+            covered: true,
+        },
+        0,
+    );
     // Both refs are written in turn, and each write is done before its outcome is heard.
     for _ in 0..3 {
         let work = |effect: &Effect| matches!(effect, Effect::Plan { .. } | Effect::Write(_));

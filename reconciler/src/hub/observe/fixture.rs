@@ -46,6 +46,7 @@ impl World {
             rendered: StateHead::Missing,
             released: StateHead::Missing,
             proposal_gone: false,
+            proposed_instead: None,
         }));
         world
     }
@@ -54,7 +55,8 @@ impl World {
     pub(crate) fn seen(&self, head: Head) -> Event {
         Event::SourceSeen {
             head,
-            judged_by: self.state.accepted_or_published(),
+            judged_by: self.state.judged_by(),
+            covered: true,
         }
     }
 

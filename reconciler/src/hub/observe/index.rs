@@ -120,10 +120,7 @@ impl<'a> Observation<'a> {
     }
 
     pub(super) fn is_connected(&self, cluster: &ClusterName) -> bool {
-        self.state
-            .clusters
-            .get(cluster)
-            .is_some_and(|cluster| cluster.epoch.is_some())
+        self.state.is_heard(cluster)
     }
 }
 

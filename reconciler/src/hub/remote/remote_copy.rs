@@ -306,13 +306,15 @@ impl Remote {
         };
         let is_push_refused = failure.is_some();
         if let Some(failure) = failure {
-            tracing::warn!(component = %self.transport.url, error = failure.message, "Could not push.");
             if failure.kind == FailureKind::LeaseLost {
-                // The next look sees who was first.
+                // Another hub, or a person: the next look sees who was first, and there is nothing that anybody should do.
+                tracing::info!(component = %self.transport.url, error = failure.message, "Found a ref moved by somebody else.");
                 let accepted = known.accepted.clone();
                 let _told_by_the_poll = self.refresh_known(&mut known, source, accepted).await;
+            } else {
+                tracing::warn!(component = %self.transport.url, error = failure.message, "Could not push.");
+                tell(events, RemoteSeen::Pushed(Some(failure.into()))).await;
             }
-            tell(events, RemoteSeen::Pushed(Some(failure.into()))).await;
         }
         let rest = known.refusals.wait();
         drop(known);

@@ -1,7 +1,9 @@
 //! Puts a hub together, and ends its parts together.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::{join, join_all};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +21,7 @@ use crate::hub::clusters::{Appliers, Clusters};
 use crate::hub::engine::{RemoteState, State};
 use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
+use crate::hub::peers::{self, Dialling, Listening, Peer, PeerOptions};
 use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
 use crate::hub::predictors::Predictors;
@@ -62,6 +65,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         pushing: Arc::new(Pushing::new(appliers.clone())),
     };
     let (listener, accept) = listen(&options, &sessions.registry).await?;
+    let beside = beside(&options, &state, &sessions).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
@@ -128,6 +132,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
             Some(door) => door::run(door, state, dispatch, routes.judged(), stop.clone()).await,
         }
     });
+    let beside = beside.run(stop.clone()).instrument(tracing::info_span!("peers"));
     let mut gateway = Box::pin(welcome(listener, accept, sessions, stop.clone()));
     let api = serve::run(api, &routes, stop.clone());
     let ended = |part| Err(HubError::Ended { part });
@@ -145,6 +150,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
             Ok(()) => ended("the API"),
         },
         () = &mut people => if shutdown.is_cancelled() { Ok(()) } else { ended("the door for people") },
+        () = Box::pin(beside) => if shutdown.is_cancelled() { Ok(()) } else { ended("the connections to other hubs") },
         () = &mut gateway => if shutdown.is_cancelled() { Ok(()) } else { ended("the listener for agents") },
     }
 }
@@ -152,7 +158,8 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
 /// The state before the first event: what the command line says.
 fn begin(state: &SharedState, options: &HubOptions, remote: Option<&Remote>) {
     let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
-    *state = State::with_new_lineage(options.new_lineage);
+    let peers = options.peers.peers.iter().map(|peer| peer.url.clone());
+    *state = State::with_new_lineage(options.new_lineage).with_peers(peers);
     state.branch.clone_from(&options.branch);
     state.rendered_ref.clone_from(&options.refs.rendered);
     state.remote = remote.map(|remote| RemoteState {
@@ -163,15 +170,69 @@ fn begin(state: &SharedState, options: &HubOptions, remote: Option<&Remote>) {
 }
 
 async fn listen(options: &HubOptions, registry: &Arc<Registry>) -> Result<(TcpListener, AcceptOptions), HubError> {
-    let accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(registry) as _).map_err(HubError::Tls)?;
-    let address = options.listen;
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| HubError::Listen { address, source })?;
+    let mut accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(registry) as _).map_err(HubError::Tls)?;
+    accept.server_id.clone_from(&options.peers.server_id);
+    accept.endpoints.clone_from(&options.peers.advertise);
+    let listener = bound(options.listen, "--listen").await?;
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, key = %options.key.public(), "Listening for agents.");
     }
     Ok((listener, accept))
+}
+
+async fn bound(address: SocketAddr, flag: &'static str) -> Result<TcpListener, HubError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| HubError::Listen { address, flag, source })
+}
+
+/// What other hubs are told, and how they are dialled.
+struct Beside {
+    listening: Option<(TcpListener, Listening)>,
+    peers: Vec<Peer>,
+    dialling: Dialling,
+}
+
+async fn beside(options: &HubOptions, state: &SharedState, sessions: &Sessions) -> Result<Beside, HubError> {
+    let PeerOptions {
+        peers,
+        listen,
+        server_id,
+        ..
+    } = &options.peers;
+    let listening = match *listen {
+        Some(address) => {
+            let keys = peers.iter().map(|peer| peer.key).collect();
+            let held = (Arc::clone(state), Arc::clone(&sessions.dispatch));
+            let listening = Listening::new(Arc::clone(&options.key), keys, held).map_err(HubError::Tls)?;
+            Some((bound(address, "--listen-peers").await?, listening))
+        }
+        None => None,
+    };
+    Ok(Beside {
+        listening,
+        peers: peers.clone(),
+        dialling: Dialling {
+            key: Arc::clone(&options.key),
+            server_id: server_id.clone(),
+            dispatch: Arc::clone(&sessions.dispatch),
+            events: sessions.events.clone(),
+        },
+    })
+}
+
+impl Beside {
+    async fn run(self, stop: CancellationToken) {
+        let dialled = self.peers.into_iter();
+        let dialled = dialled.map(|peer| peers::follow(peer, self.dialling.clone(), stop.clone()));
+        let listened = async {
+            if let Some((listener, listening)) = self.listening {
+                peers::listen(listener, listening, stop.clone()).await;
+            }
+        };
+        join(join_all(dialled), Box::pin(listened)).await;
+        // Without other hubs there is nothing to do.
+        stop.cancelled().await;
+    }
 }
 
 /// Lets agents in once it is known which ones there are.

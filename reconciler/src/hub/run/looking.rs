@@ -1,8 +1,9 @@
 //! When refs are looked at: at every poll and event of a file system, when the remote moved, and when somebody
 //! asks.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use render::Revision;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -51,6 +52,14 @@ impl Hub {
         Some(looks)
     }
 
+    /// Looks at the refs once more; where they are a remote's, after it was asked.
+    pub(super) fn look_again(&self) {
+        match self.remote.as_ref().filter(|remote| remote.holds_state()) {
+            Some(remote) => remote.look_now(),
+            None => self.look_at_state.notify_one(),
+        }
+    }
+
     /// Asks for a look at all there is.
     pub(super) fn look_everywhere(&self) {
         self.remote.iter().for_each(|remote| remote.look_now());
@@ -69,26 +78,37 @@ impl Hub {
         let (source, state, on_rewrite) = (Arc::clone(&self.source), Arc::clone(&self.state), self.on_rewrite);
         let remote = self.remote.clone();
         let told = Arc::new(Told::default());
+        let asked_for = Arc::new(Mutex::new(None));
         move || {
             if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
                 return None;
             }
-            let judged_by = state
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .accepted_or_published();
-            let head = look(&source, judged_by.as_ref(), on_rewrite);
+            let judged_by = state.read().unwrap_or_else(PoisonError::into_inner).judged_by();
+            let (head, covered) = look(&source, &judged_by, on_rewrite);
             told.seen(&head, &source);
             let is_unreadable = matches!(head, Head::Unreadable { .. });
             suspect(remote.as_deref(), is_unreadable);
-            if let (Some(remote), Some(accepted), Head::At { revision, .. }) = (&remote, &judged_by, &head)
+            if let (Some(remote), Some(accepted), Head::At { revision, .. }) = (&remote, &judged_by.accepted, &head)
                 && !source.is_relation_told(accepted, revision).unwrap_or(true)
             {
                 // More history is fetched first, now that it is known what for.
                 remote.look_now();
                 return None;
             }
-            Some(Event::SourceSeen { head, judged_by })
+            if let (Some(remote), Some(from)) = (&remote, &judged_by.rendered_from)
+                && !remote.holds_state()
+                && is_new(&asked_for, from)
+                && source.commit_seconds(from).is_none()
+            {
+                // What another hub has seen already is fetched, once.
+                remote.look_now();
+                return None;
+            }
+            Some(Event::SourceSeen {
+                head,
+                judged_by,
+                covered,
+            })
         }
     }
 
@@ -104,7 +124,7 @@ impl Hub {
                 let known = Known {
                     rendered: state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
                     released: state.released.as_ref().map(|released| released.commit.clone()),
-                    proposed: state.proposed.as_ref().map(|proposed| proposed.branch.clone()),
+                    proposed: state.proposed.clone(),
                 };
                 (known, state.writes)
             };
@@ -139,6 +159,12 @@ impl Hub {
         };
         self.watch_over(looking.instrument(tracing::info_span!("look")));
     }
+}
+
+/// Whether a commit is another one than last time.
+fn is_new(last: &Mutex<Option<Revision>>, commit: &Revision) -> bool {
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    last.replace(commit.clone()).as_ref() != Some(commit)
 }
 
 /// Has a remote's copy fetched anew where what was read in it cannot be so.

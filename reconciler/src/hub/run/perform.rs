@@ -22,6 +22,7 @@ impl Hub {
         match effect {
             Effect::LookAtSource => self.look_at_source.notify_one(),
             Effect::LookAtState => self.look_at_state.notify_one(),
+            Effect::LookAgain => self.look_again(),
             Effect::Plan { .. } => self.plan(effect),
             Effect::Weigh { contents } => self.weigh(contents),
             Effect::Write(write) => self.write(write),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reconciler::hub::engine::State;
 use reconciler::hub::publish::StateRefs;
-use reconciler::hub::{self, HubError, HubOptions, Listen, OnRewrite, SharedState};
+use reconciler::hub::{self, HubError, HubOptions, Listen, OnRewrite, PeerOptions, SharedState};
 use reconciler::limits::REFS_POLL;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -64,6 +64,7 @@ impl Hub {
             key: setup.key.public(),
         };
         let options = HubOptions {
+            peers: PeerOptions::default(),
             source: setup.repository,
             remote: None,
             branch: "main".to_owned(),

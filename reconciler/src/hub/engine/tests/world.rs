@@ -175,8 +175,13 @@ impl World {
     }
 
     pub(super) fn see_head(&mut self, head: Head) {
-        let judged_by = self.state.accepted_or_published();
-        self.hear(Event::SourceSeen { head, judged_by });
+        let judged_by = self.state.judged_by();
+        self.hear(Event::SourceSeen {
+            head,
+            // The digits of revisions say which is newer.
+            covered: judged_by.accepted >= judged_by.rendered_from,
+            judged_by,
+        });
     }
 
     pub(super) fn look(&mut self) {
@@ -200,6 +205,7 @@ impl World {
             rendered: head(&self.rendered, self.state.rendered.as_ref()),
             released: head(&self.released, self.state.released.as_ref()),
             proposal_gone: false,
+            proposed_instead: None,
         }
     }
 
@@ -217,6 +223,7 @@ impl World {
     pub(super) fn perform(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::LookAtSource | Effect::LookAtState | Effect::Register => None,
+            Effect::LookAgain => Some(Event::StateSeen(self.refs())),
             Effect::Plan {
                 revision,
                 base,

@@ -254,10 +254,7 @@ async fn what_was_written_is_pushed_by_compare_and_swap() {
     );
     let (event, told) = opened.write(&world.copy(), &other).await;
     assert!(matches!(event, Event::WriteRefused), "{event:?}");
-    let [Event::RemoteSeen(RemoteSeen::Pushed(Some(trouble)))] = told.as_slice() else {
-        unreachable!("{told:?}");
-    };
-    assert_eq!(trouble.reason, "LeaseLost", "{}", trouble.message);
+    assert!(told.is_empty(), "that another hub was first is no trouble: {told:?}");
     assert_eq!(rendered(&world.bare()), second.as_str());
     assert_eq!(rendered(&world.copy()), second.as_str());
 }

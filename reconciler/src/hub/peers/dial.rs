@@ -1,0 +1,214 @@
+//! Connections to another hub: what it tells is taken in, and its clusters can be reached by one hop.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use render::ClusterName;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tunnel::backoff::Backoff;
+use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, TargetClass, TunnelStream};
+
+use super::heard::{Heard, Told};
+use super::{Peer, name, now_ms};
+use crate::fault::line;
+use crate::hub::asking::Door;
+use crate::hub::dispatch::Dispatch;
+use crate::hub::engine::Event;
+use crate::limits::{PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE, SESSION_STEP_TIMEOUT};
+use crate::wire::{Hop, PeerWord, read_message};
+
+/// What dialling other hubs needs.
+#[derive(Clone)]
+pub(in crate::hub) struct Dialling {
+    pub(in crate::hub) key: Arc<SecretKey>,
+    pub(in crate::hub) server_id: String,
+    pub(in crate::hub) dispatch: Arc<Dispatch>,
+    pub(in crate::hub) events: mpsc::Sender<Event>,
+}
+
+/// Streams to clusters whose tunnels another hub holds, over whichever of its connections stand.
+#[derive(Clone, Default)]
+pub(in crate::hub) struct Pool(Arc<Mutex<PoolState>>);
+
+#[derive(Default)]
+struct PoolState {
+    openers: [Option<Opener>; PEER_CONNECTIONS],
+    next: usize,
+}
+
+impl Pool {
+    /// The next connection in turn; `None` while none stands.
+    fn opener(&self) -> Option<Opener> {
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = pool.next;
+        pool.next = (first + 1) % PEER_CONNECTIONS;
+        let mut places = (0..PEER_CONNECTIONS).map(|step| (first + step) % PEER_CONNECTIONS);
+        places.find_map(|place| pool.openers[place].clone())
+    }
+
+    fn set(&self, place: usize, opener: Option<Opener>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).openers[place] = opener;
+    }
+}
+
+/// The way to a cluster that is connected to another hub.
+#[derive(Clone)]
+pub(in crate::hub) struct ByHop {
+    pool: Pool,
+    cluster: ClusterName,
+}
+
+impl ByHop {
+    /// The connection and the OPEN for it. Whoever opens waits for the answer as in a tunnel of its own.
+    pub(in crate::hub) fn way(&self, open: Open) -> Result<(Opener, Open), OpenError> {
+        let gone = || OpenError {
+            code: OpenCode::Gone,
+            text: "the hub that holds the cluster's tunnel is away".to_owned(),
+        };
+        let hop = Hop::first(self.cluster.clone(), open.target);
+        let target = hop.to_target();
+        Ok((self.pool.opener().ok_or_else(gone)?, Open { target, ..open }))
+    }
+
+    /// Opens a stream to the cluster, by one hop.
+    pub(in crate::hub) async fn request(&self, open: Open) -> Result<TunnelStream, OpenError> {
+        let (opener, open) = self.way(open)?;
+        opener.request(open).await
+    }
+}
+
+/// Keeps connections to another hub until shutdown.
+pub(in crate::hub) async fn follow(peer: Peer, dialling: Dialling, shutdown: CancellationToken) {
+    let pool = Pool::default();
+    let connections = (0..PEER_CONNECTIONS).map(|place| {
+        let connection = Connection {
+            peer: peer.clone(),
+            dialling: dialling.clone(),
+            pool: pool.clone(),
+            place,
+        };
+        connection.run(shutdown.clone())
+    });
+    let patience = async {
+        sleep(PEER_PATIENCE).await;
+        // Who has told by then is not asked.
+        if !dialling.dispatch.has_told(&peer.url) {
+            tracing::warn!(peer = %peer.url, "Heard nothing of another hub; clusters count as silent without it.");
+            lost(&dialling, &peer).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = shutdown.cancelled() => {}
+        _ = futures_util::future::join(futures_util::future::join_all(connections), patience) => {}
+    }
+}
+
+struct Connection {
+    peer: Peer,
+    dialling: Dialling,
+    pool: Pool,
+    place: usize,
+}
+
+impl Connection {
+    async fn run(self, shutdown: CancellationToken) {
+        let mut backoff = Backoff::default();
+        let mut told = None;
+        let mut since = 0;
+        while !shutdown.is_cancelled() {
+            let options = ConnectOptions::new(
+                self.peer.url.clone(),
+                vec![self.peer.key],
+                name(&self.dialling.server_id),
+                Arc::clone(&self.dialling.key),
+                now_ms(),
+            );
+            let born = Instant::now();
+            let outcome = match tunnel::connect(&options).await {
+                Ok(tunnel) => {
+                    told = None;
+                    tracing::info!(peer = %self.peer.url, "Connected to another hub.");
+                    self.pool.set(self.place, Some(tunnel.opener.clone()));
+                    let reason = tokio::select! {
+                        biased;
+                        reason = tunnel.session.closed() => reason.to_string(),
+                        reason = self.listen(&tunnel.opener, &mut since) => reason,
+                    };
+                    self.pool.set(self.place, None);
+                    tracing::info!(peer = %self.peer.url, reason, "Lost another hub.");
+                    if self.place == 0 {
+                        lost(&self.dialling, &self.peer).await;
+                    }
+                    tunnel::backoff::Outcome::Lived(born.elapsed())
+                }
+                Err(error) => {
+                    let error_line = line(&error);
+                    if told.as_ref() != Some(&error_line) {
+                        tracing::warn!(peer = %self.peer.url, error = error_line, "Could not connect to another hub.");
+                        told = Some(error_line);
+                    }
+                    error.outcome()
+                }
+            };
+            let (next, wait) = backoff.after(outcome, tunnel::backoff::random());
+            backoff = next;
+            sleep(wait).await;
+        }
+    }
+
+    /// Hears what the other hub tells, on the first connection alone, until that ends; says why.
+    async fn listen(&self, opener: &Opener, since: &mut u64) -> String {
+        if self.place > 0 {
+            return std::future::pending().await;
+        }
+        let stream = match opener.open(TargetClass::Peer, "", SESSION_STEP_TIMEOUT).await {
+            Ok(stream) => stream,
+            Err(error) => return error.to_string(),
+        };
+        let mut stream = Box::pin(stream);
+        let mut heard = Heard::since(*since);
+        loop {
+            let word = match timeout(PEER_SILENCE, read_message::<_, PeerWord>(&mut stream)).await {
+                Ok(Ok(Some(word))) => word,
+                Ok(Ok(None)) => return "it tells no more".to_owned(),
+                Ok(Err(error)) => return line(&error),
+                Err(_) => return format!("it told nothing for {} s", PEER_SILENCE.as_secs()),
+            };
+            match heard.take(word) {
+                Ok(Some(told)) => self.told(told).await,
+                Ok(None) => {}
+                Err(nonsense) => return nonsense.to_string(),
+            }
+            *since = heard.epoch();
+        }
+    }
+
+    async fn told(&self, told: Told) {
+        let door = |cluster: &ClusterName| {
+            let hop = ByHop {
+                pool: self.pool.clone(),
+                cluster: cluster.clone(),
+            };
+            (cluster.clone(), Door::Peer(hop))
+        };
+        let doors: BTreeMap<_, _> = told.clusters.keys().map(door).collect();
+        self.dialling.dispatch.set_elsewhere(&self.peer.url, Some(doors));
+        let told = Event::PeerTold {
+            peer: self.peer.url.clone(),
+            clusters: told.clusters,
+            reports: told.reports,
+        };
+        // The engine is gone only when the hub is ending.
+        let _sent = self.dialling.events.send(told).await;
+    }
+}
+
+async fn lost(dialling: &Dialling, peer: &Peer) {
+    dialling.dispatch.set_elsewhere(&peer.url, None);
+    let event = Event::PeerLost { peer: peer.url.clone() };
+    let _sent = dialling.events.send(event).in_current_span().await;
+}

@@ -1,0 +1,85 @@
+//! Other hubs over the same state: who is connected to them, and streams to those clusters.
+//!
+//! In: addresses and keys of other hubs, and their connections. Out: [`Event::PeerTold`](super::engine::Event) for the
+//! engine, so that a cluster that is connected elsewhere is not silent here; and doors of those clusters for
+//! [`dispatch`](super::dispatch), so that a request reaches them by one hop. [`words`] is what is told of this hub, [`heard`] what the other
+//! told; [`dial`] and [`listen`] carry. What is decided and written is not said here: hubs agree on that by the refs.
+//!
+//! ```text
+//!   this hub                                  other hub
+//!   dial ──TLS 1.3, both keys pinned────────▶ listen
+//!        ── OPEN peer ──────────────────────▶
+//!        ◀─ Begin, Cluster…, End, … ──────────
+//!        ── OPEN apiserver 1/oslo/ ─────────▶ ── OPEN apiserver ──▶ oslo
+//! ```
+
+mod dial;
+mod heard;
+mod listen;
+mod words;
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tunnel::PublicKey;
+
+pub(super) use dial::{ByHop, Dialling, follow};
+pub(super) use listen::{Listening, listen};
+
+/// Another hub, as a flag names it: `URL=KEY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// `wss://host:port` of its `--listen-peers`.
+    pub url: String,
+    /// The key that it proves.
+    pub key: PublicKey,
+}
+
+/// Other hubs, and where they come in.
+#[derive(Clone, Debug, Default)]
+pub struct PeerOptions {
+    /// Those that this hub dials.
+    pub peers: Vec<Peer>,
+    /// Where they dial this one.
+    pub listen: Option<SocketAddr>,
+    /// Which replica this is, for people.
+    pub server_id: String,
+    /// Where agents reach this hub, told to them.
+    pub advertise: Vec<String>,
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("{text:?} is no URL=KEY such as wss://hub-b:7444=ed25519:…");
+        let (url, key) = text.split_once('=').ok_or_else(wrong)?;
+        if !url.starts_with("wss://") {
+            return Err(wrong());
+        }
+        let key = key
+            .parse()
+            .map_err(|error| format!("the key of {url} cannot be read: {error}"))?;
+        Ok(Self {
+            url: url.to_owned(),
+            key,
+        })
+    }
+}
+
+/// The name with which a hub dials another one. No cluster can have it.
+fn name(server_id: &str) -> String {
+    format!("{NAMES}{server_id}")
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What the names of hubs begin with.
+const NAMES: &str = "hub/";
+
+#[cfg(test)]
+mod tests;

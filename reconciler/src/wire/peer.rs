@@ -1,0 +1,106 @@
+//! What hubs over one state say to each other.
+
+use render::ClusterName;
+use serde::{Deserialize, Serialize};
+
+use super::Report;
+
+/// What one hub tells another of the clusters that are connected to it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum PeerWord {
+    /// All of them follow, until [`PeerWord::End`].
+    Begin {
+        /// When that hub began, in milliseconds since 1970: what an older process says counts no more.
+        epoch: u64,
+    },
+    /// A cluster is connected.
+    Cluster {
+        /// Which.
+        cluster: ClusterName,
+        /// Since when, in seconds since 1970.
+        since: i64,
+        /// What it said last, where that is new.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<Box<Report>>,
+    },
+    /// A cluster is not connected any more.
+    Gone {
+        /// Which.
+        cluster: ClusterName,
+    },
+    /// Whoever was not named since `Begin` is not connected.
+    End,
+}
+
+/// Where a stream goes that one hub opens at another: to a cluster whose tunnel is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// How many hubs it has come through, this one included.
+    pub hops: u32,
+    /// Whose tunnel.
+    pub cluster: ClusterName,
+    /// The target in that tunnel.
+    pub target: String,
+}
+
+/// A target that is no hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HopError {
+    /// It is not of that form.
+    #[error("the target is no HOPS/CLUSTER/TARGET")]
+    Malformed,
+    /// It has come through another hub already.
+    #[error("a request goes from one hub to another once, and this one came through {0}")]
+    Loop(u32),
+}
+
+impl Hop {
+    /// The first hop of a stream.
+    #[must_use]
+    pub fn first(cluster: ClusterName, target: impl Into<String>) -> Self {
+        Self {
+            hops: 1,
+            cluster,
+            target: target.into(),
+        }
+    }
+
+    /// As it stands in OPEN.
+    #[must_use]
+    pub fn to_target(&self) -> String {
+        format!("{}/{}/{}", self.hops, self.cluster, self.target)
+    }
+
+    /// Reads it back. A second hop is a loop.
+    pub fn parse(text: &str) -> Result<Self, HopError> {
+        let mut parts = text.splitn(3, '/');
+        let mut next = || parts.next().ok_or(HopError::Malformed);
+        let hops: u32 = next()?.parse().map_err(|_| HopError::Malformed)?;
+        let cluster = ClusterName::parse(next()?).map_err(|_| HopError::Malformed)?;
+        let target = next()?.to_owned();
+        if hops != 1 {
+            return Err(HopError::Loop(hops));
+        }
+        Ok(Self { hops, cluster, target })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hop_reads_back_and_a_second_one_is_a_loop() {
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        for target in ["", "10.0.0.1:80", "a/b/c"] {
+            let hop = Hop::first(oslo.clone(), target);
+            assert_eq!(Hop::parse(&hop.to_target()), Ok(hop));
+        }
+        assert_eq!(Hop::parse("2/oslo/"), Err(HopError::Loop(2)));
+        assert_eq!(Hop::parse("0/oslo/"), Err(HopError::Loop(0)));
+        for broken in ["", "1", "1/oslo", "x/oslo/", "1//", "1/../", "-1/oslo/"] {
+            assert_eq!(Hop::parse(broken), Err(HopError::Malformed), "{broken}");
+        }
+    }
+}
