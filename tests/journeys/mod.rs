@@ -34,4 +34,5 @@ mod support;
 mod suspension;
 mod sync_modes;
 mod taking;
+mod two_hubs;
 mod workloads;

@@ -151,16 +151,21 @@ impl Fleet {
 
     /// As [`Self::start_agent`], with more arguments than where things are.
     pub(super) fn start_agent_with(&mut self, cluster: &str, more: &[&str]) {
+        self.start_agent_at(cluster, (&address(self.hub_port), &self.hub_key.clone()), more);
+    }
+
+    /// As [`Self::start_agent_with`], with another hub, by its address and key.
+    pub(super) fn start_agent_at(&mut self, cluster: &str, (hub, hub_key): (&str, &str), more: &[&str]) {
         self.kill_agent(cluster);
-        let (hub, key, journal) = (address(self.hub_port), self.agent_key(cluster), self.journal(cluster));
+        let (key, journal) = (self.agent_key(cluster), self.journal(cluster));
         let kubeconfig = self.cluster(cluster).kubeconfig().display().to_string();
         let own = [
             "--cluster",
             cluster,
             "--hub",
-            &hub,
+            hub,
             "--hub-key",
-            &self.hub_key,
+            hub_key,
             "--key",
             &key,
             "--journal",
@@ -186,6 +191,11 @@ impl Fleet {
     /// Where agents dial.
     pub(super) fn hub_address(&self) -> String {
         address(self.hub_port)
+    }
+
+    /// The hub's public key.
+    pub(super) fn hub_key(&self) -> &str {
+        &self.hub_key
     }
 
     /// The hub's key, for who plays the hub.

@@ -24,7 +24,7 @@ use crate::architecture::test_names;
 use crate::inputs::with_inputs;
 
 /// The vectors of these areas at the time of writing; what a run without inputs leaves out.
-const VECTORS: usize = 130;
+const VECTORS: usize = 156;
 
 /// One question to upstream, and its answer.
 struct Vector {
@@ -58,8 +58,15 @@ const LABELS_IN_GIT: &str =
 const BY_SESSION: &str =
     "a cluster is heard of while its session lasts; no heartbeat is waited for, and no taint follows";
 
+const BY_KEY: &str = "a cluster is who proves the key in its file: no token of a ServiceAccount is made or read, and no path names who dials";
+const NAMED_PEERS: &str = "other hubs are named by address and key; no Lease carries an address and a token";
+const OWN_ADDRESSES: &str =
+    "a person's kubeconfig names the hub's door and the cluster; no API is rewritten under another group for it";
+
+const OWN_FORM: &str = "a_path_names_its_cluster_in_our_form_and_in_each_of_clusternets";
+
 /// Each area's answer, by the beginning of its name; the longest beginning wins.
-const AREAS: [(&str, Asked); 42] = [
+const AREAS: [(&str, Asked); 48] = [
     ("bind-order", Once(schedule::bind_order)),
     ("capacity-aggregate", Once(rooms::aggregate)),
     ("capacity-node", Once(rooms::node)),
@@ -74,6 +81,13 @@ const AREAS: [(&str, Asked); 42] = [
     ),
     ("dynamic-assign", Both(dividing::dynamic_assign)),
     ("dynamic-divide", Both(dividing::dynamic_divide)),
+    (
+        "extra-headers",
+        Never(
+            "who somebody is, the hub says; what a caller's own headers say of it is dropped, and goes to no cluster",
+            "a_cluster_sees_no_credential_and_no_header_of_the_connection",
+        ),
+    ),
     ("feed-changed", Once(schedule::feed_changed)),
     ("feed-contains", Once(feeds::contains)),
     ("feed-format", Once(feeds::format)),
@@ -109,15 +123,28 @@ const AREAS: [(&str, Asked); 42] = [
     ("override", Once(overrides::steps)),
     ("override-derived", Once(overrides::steps)),
     ("override-order", Once(overrides::order)),
+    (
+        "peer-lease",
+        Never(
+            NAMED_PEERS,
+            "only_hubs_that_are_named_are_let_in_and_no_cluster_passes_for_one",
+        ),
+    ),
     ("predict-merge", Both(dividing::predict_merge)),
     ("queue", Once(choosing::queue)),
     (
         "queue-backoff",
         Never(ONE_PLAN, "decisions_that_no_commit_causes_are_a_minute_apart"),
     ),
+    ("proxy-url", Never(OWN_ADDRESSES, OWN_FORM)),
     ("requirements", Once(rooms::requirements)),
+    (
+        "sa-token",
+        Never(BY_KEY, "a_key_is_revoked_when_its_file_names_it_no_more_or_is_gone"),
+    ),
     ("sampling", Once(choosing::sampling)),
     ("score-normalize", Once(choosing::score_normalize)),
+    ("shadow-url", Never(OWN_ADDRESSES, OWN_FORM)),
     ("spec-hash", Once(schedule::spec_hash)),
     ("static-assign", Both(schedule::assign)),
     ("static-divide", Both(schedule::divide)),
@@ -129,6 +156,10 @@ const AREAS: [(&str, Asked); 42] = [
     ("taint-score", Both(choosing::taint_score)),
     ("trim", Once(feeds::trim)),
     ("trim-derived", Once(feeds::trim)),
+    (
+        "tunnel-auth",
+        Never(BY_KEY, "an_agent_with_another_key_is_refused_and_waits_a_minute"),
+    ),
 ];
 
 /// All areas of scheduling, by the beginnings of their names: none of their vectors may be asked by nobody.
