@@ -13,7 +13,7 @@ use render::schedule::Reports;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tunnel::{Open, OpenCode, OpenError, Opener, TargetClass, TunnelStream};
+use tunnel::{Open, OpenCode, OpenError, Opener, TargetClass};
 
 use super::clock::seconds;
 use super::dispatch::Dispatch;
@@ -34,6 +34,20 @@ pub(super) enum Door {
     Peer(ByHop),
     /// It has no agent: the hub asks its API server.
     ApiServer(Client),
+}
+
+impl Door {
+    /// The tunnel that a stream goes through, and its OPEN there; refused where the cluster has no agent.
+    pub(super) fn tunnel(&self, open: Open) -> Result<(Opener, Open), OpenError> {
+        match self {
+            Self::Agent(opener) => Ok((opener.clone(), open)),
+            Self::Peer(hop) => hop.way(open),
+            Self::ApiServer(_) => Err(OpenError {
+                code: OpenCode::NotAllowed,
+                text: "the cluster has no agent".to_owned(),
+            }),
+        }
+    }
 }
 
 /// Asks clusters.
@@ -97,8 +111,7 @@ impl Asking {
             // The semaphore is never closed.
             let _permit = self.questions.acquire().await;
             match door {
-                Door::Agent(opener) => ask(opener.request(look()).await, question).await,
-                Door::Peer(hop) => ask(hop.request(look()).await, question).await,
+                door @ (Door::Agent(_) | Door::Peer(_)) => ask(&door, question).await,
                 Door::ApiServer(client) => Ok(apply::dependants(client, question).await),
             }
         };
@@ -108,11 +121,12 @@ impl Asking {
     }
 }
 
-fn look() -> Open {
-    Open::new(TargetClass::Look, "dependants", SESSION_STEP_TIMEOUT)
-}
-
-async fn ask(opened: Result<TunnelStream, OpenError>, question: DependantsQuestion) -> Result<Dependants, NotAnswered> {
+async fn ask(door: &Door, question: DependantsQuestion) -> Result<Dependants, NotAnswered> {
+    let open = Open::new(TargetClass::Look, "dependants", SESSION_STEP_TIMEOUT);
+    let opened = match door.tunnel(open) {
+        Ok((opener, open)) => opener.request(open).await,
+        Err(error) => Err(error),
+    };
     let mut stream = opened.map_err(|error| match error.code {
         OpenCode::NotAllowed => NotAnswered::Older(error.text),
         _ => NotAnswered::NotTaken(error),

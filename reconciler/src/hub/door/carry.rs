@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
-use tunnel::{Open, OpenCode, OpenError, Opener, StreamError, TargetClass};
+use tunnel::{Open, OpenCode, OpenError, StreamError, TargetClass};
 
 use super::answered::Holding;
 use super::screen;
@@ -137,15 +137,9 @@ impl Carrier {
                 .door_soon(&errand.cluster, until, DOOR_RECONNECT_HOPE)
                 .await;
             let answered = match way.ok_or(NotCarried::Away)? {
-                Way::Agent(opener) => {
+                way @ (Way::Agent(_) | Way::Peer(_)) => {
                     let opening = lane.place(&lane.opening).await?;
-                    let way = |open| Ok((opener, open));
-                    timeout(DOOR_HEAD_TIMEOUT, self.through(way, opening, &mut errand, holding)).await
-                }
-                Way::Peer(hop) => {
-                    let opening = lane.place(&lane.opening).await?;
-                    let way = |open| hop.way(open);
-                    timeout(DOOR_HEAD_TIMEOUT, self.through(way, opening, &mut errand, holding)).await
+                    timeout(DOOR_HEAD_TIMEOUT, self.through(&way, opening, &mut errand, holding)).await
                 }
                 Way::ApiServer(client) => timeout(DOOR_HEAD_TIMEOUT, ask(client, &errand)).await,
             };
@@ -165,7 +159,7 @@ impl Carrier {
 
     async fn through(
         &self,
-        way: impl FnOnce(Open) -> Result<(Opener, Open), OpenError>,
+        way: &Way,
         opening: OwnedSemaphorePermit,
         errand: &mut Errand,
         holding: &mut Holding,
@@ -179,7 +173,7 @@ impl Carrier {
             request_id: errand.request_id.clone(),
             ..Open::new(class, target, DOOR_HEAD_TIMEOUT)
         };
-        let (opener, open) = way(open).map_err(refused)?;
+        let (opener, open) = way.tunnel(open).map_err(refused)?;
         let (mut stream, grant) = opener.begin(&open).map_err(refused)?;
         if let Goal::Dial(address) = &errand.goal {
             grant.wait().await.map_err(refused)?;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tunnel::backoff::Backoff;
-use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, TargetClass, TunnelStream};
+use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, TargetClass};
 
 use super::heard::{Heard, Told};
 use super::{Peer, name, now_ms};
@@ -71,12 +71,6 @@ impl ByHop {
         let hop = Hop::first(self.cluster.clone(), open.target);
         let target = hop.to_target();
         Ok((self.pool.opener().ok_or_else(gone)?, Open { target, ..open }))
-    }
-
-    /// Opens a stream to the cluster, by one hop.
-    pub(in crate::hub) async fn request(&self, open: Open) -> Result<TunnelStream, OpenError> {
-        let (opener, open) = self.way(open)?;
-        opener.request(open).await
     }
 }
 

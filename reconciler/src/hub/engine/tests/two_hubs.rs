@@ -20,7 +20,7 @@ struct Shared {
 
 /// What waits to be done, or to be heard.
 enum Work {
-    Do(Effect),
+    Do(Box<Effect>),
     Hear(Box<Event>),
 }
 
@@ -166,7 +166,7 @@ impl Hub {
     fn poll(&mut self, shared: &Shared) {
         self.copy = shared.pushed;
         let looks = [Effect::LookAtState, Effect::LookAtSource];
-        self.work.extend(looks.map(Work::Do));
+        self.work.extend(looks.map(|look| Work::Do(Box::new(look))));
     }
 
     /// Does one thing that waits, whichever: looks and plans end in no order, and events are heard in theirs.
@@ -179,13 +179,14 @@ impl Hub {
         };
         match self.work.remove(place) {
             Some(Work::Do(effect)) => {
-                if let Some(event) = self.perform(effect, shared) {
+                if let Some(event) = self.perform(*effect, shared) {
                     self.work.push_back(Work::Hear(Box::new(event)));
                 }
             }
             Some(Work::Hear(event)) => {
                 let effects = step(&mut self.state, *event, 0);
-                self.work.extend(effects.into_iter().map(Work::Do));
+                self.work
+                    .extend(effects.into_iter().map(|effect| Work::Do(Box::new(effect))));
                 assert!(!self.state.is_recovering(), "it is no alarm that another hub was first");
                 assert_eq!(self.state.restored, None, "nothing is put back");
                 let condition = self.state.conditions().into_iter().find(|it| it.status == "False");
