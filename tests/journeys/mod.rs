@@ -17,6 +17,7 @@ mod drift;
 mod envelopes;
 mod failover;
 mod first_push;
+mod hostile;
 mod leaving;
 mod objects;
 mod plan;

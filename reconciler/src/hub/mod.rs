@@ -17,6 +17,8 @@ pub mod engine;
 mod gateway;
 pub mod git;
 mod guarding;
+#[cfg(test)]
+mod hostile_tests;
 mod keeper;
 mod last_word;
 mod leaving;

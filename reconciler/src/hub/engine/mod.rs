@@ -165,14 +165,15 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
     let held_still = state.recovery.is_some();
     let sought = matches!(state.recovery, Some(Recovery::Seek { .. }));
     state.recovery = recovery::recovery(state);
-    if sought && state.recovery.is_none() {
-        let mut effects = dispatch_all(state);
-        effects.extend(next(state, now));
-        return effects;
-    }
     if held_still && state.recovery.is_none() {
         // Whatever was planned while holding still was not written.
         state.planned = None;
+    }
+    if sought && state.recovery.is_none() {
+        // Nothing was told meanwhile.
+        let mut effects = dispatch_all(state);
+        effects.extend(next(state, now));
+        return effects;
     }
     match &state.recovery {
         Some(Recovery::Seek { commit }) => return recovery::seek(&mut state.sought, commit),

@@ -1,7 +1,7 @@
 //! State refs that are missing, lost, rewound, or moved by somebody else.
 
 use super::*;
-use crate::wire::LineageGrant;
+use crate::wire::{Held, LineageGrant};
 
 #[test]
 fn a_missing_released_is_no_first_run_while_a_cluster_holds_something() {
@@ -184,4 +184,107 @@ fn a_rendered_that_a_person_moved_forward_is_released() {
         world.released.as_ref().map(|commit| &commit.published.units),
         Some(&units('1', "merged", &["a", "b"]))
     );
+}
+
+#[test]
+fn a_release_that_a_cluster_holds_and_this_hub_does_not_know_is_looked_for_without_an_alarm() {
+    let mut world = settled();
+    // Another hub on the same repository releases the next one, and tells a cluster.
+    let mut other = settled();
+    other.push('2', &["a", "b"], "two");
+    let newest = other.released.clone().expect("it was released");
+    (world.rendered, world.released) = (other.rendered.clone(), other.released.clone());
+    world.known.extend(other.known);
+    let writes = world.state.writes;
+    world.sent.clear();
+    world.report("a", Some(&newest));
+    assert_eq!(world.state.released_sequence(), Some(2), "it is taken over");
+    assert_eq!(
+        world.state.writes, writes,
+        "and nothing is put back or adopted by a write"
+    );
+    assert_eq!(world.reason("StateKept"), "Kept");
+    assert_eq!(world.sent, [(cluster("a"), 2), (cluster("b"), 2)]);
+}
+
+#[test]
+fn what_another_hub_rendered_from_an_unseen_commit_is_not_planned_over_or_released_before_source_is_looked_at() {
+    let mut world = settled();
+    let mut other = settled();
+    other.push('2', &["a", "b"], "two");
+    world.rendered = other.rendered.clone();
+    world.known.extend(other.known);
+    let (plans, commits) = (world.plans, world.commits);
+    world.look();
+    assert_eq!(
+        (world.plans, world.sequence()),
+        (plans, Some(1)),
+        "nobody knows yet what is suspended"
+    );
+    // A copy that is still older says nothing new.
+    world.see('1', Relation::Behind);
+    assert_eq!(
+        (world.plans, world.sequence(), world.commits),
+        (plans, Some(1), commits)
+    );
+    assert_eq!(world.reason("SourceVerified"), "Read", "and it is no alarm");
+    world.push('2', &["a", "b"], "two");
+    assert_eq!(world.sequence(), Some(2), "it is released once its fleet is known");
+    assert_eq!(world.commits, commits + 1, "and not decided again");
+}
+
+#[test]
+fn what_was_planned_while_a_release_was_looked_for_is_planned_again() {
+    let mut world = settled();
+    let mut other = settled();
+    other.push('2', &["a", "b"], "two");
+    let newest = other.released.clone().expect("it was released");
+    world.source.insert(
+        revision('3'),
+        (fleet('3', &["a", "b"]), units('3', "three", &["a", "b"])),
+    );
+    let judged_by = world.state.judged_by();
+    let head = Head::At {
+        revision: revision('3'),
+        relation: Relation::Follows,
+    };
+    let seen = Event::SourceSeen {
+        head,
+        judged_by,
+        covered: true,
+    };
+    let plan = step(&mut world.state, seen, 0).remove(0);
+    let planned = world.perform(plan).expect("a plan comes back");
+    let report = two_hubs::report(
+        cluster("a"),
+        Some(Held {
+            lineage: newest.lineage.clone(),
+            sequence: 2,
+            list: Digest::of_bytes(b"list"),
+            released: newest.commit.clone(),
+            orphan: false,
+            orphaned: Default::default(),
+            units: BTreeMap::new(),
+        }),
+    );
+    let look = step(
+        &mut world.state,
+        Event::Reported {
+            report: Box::new(report),
+        },
+        0,
+    );
+    assert!(matches!(look.as_slice(), [Effect::LookAgain]), "{look:?}");
+    assert!(
+        step(&mut world.state, planned, 0)
+            .iter()
+            .all(|effect| !matches!(effect, Effect::Write(_))),
+        "it holds still"
+    );
+    // The release was another hub's, and only `released` moved meanwhile.
+    world.released = Some(newest.clone());
+    world.known.extend(other.known);
+    world.look();
+    let units_of = |commit: &Option<StateCommit>| commit.as_ref().map(|commit| commit.published.units.clone());
+    assert_eq!(units_of(&world.rendered), Some(units('3', "three", &["a", "b"])));
 }

@@ -1,0 +1,208 @@
+//! Agents that are registered and mean ill: what a cluster's own tunnel lets it do, and what not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use render::published::Departure;
+use render::{ClusterName, Digest, Revision};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tunnel::{AcceptOptions, ConnectOptions, OpenCode, SecretKey, TargetClass, Tunnel};
+
+use super::dispatch::Dispatch;
+use super::engine::Event;
+use super::keeper::Keeper;
+use super::observe::fixture::{World, cluster, revision};
+use super::publish::{Author, StateRefs, StateRepository};
+use super::registry::Registry;
+use super::repository::fixture::Fixture;
+use super::session::Sessions;
+use super::source::Source;
+use crate::wire::{
+    ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Report, list_digest, read_message, write_message,
+};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// A hub that knows oslo and bergen, and oslo's agent, which is connected.
+struct Meeting {
+    events: mpsc::Receiver<Event>,
+    dispatch: Arc<Dispatch>,
+    oslo: Tunnel,
+    stop: CancellationToken,
+    _repository: Fixture,
+}
+
+fn key() -> Arc<SecretKey> {
+    Arc::new(SecretKey::generate().expect("there is randomness"))
+}
+
+fn keeper(repository: &Fixture) -> Keeper {
+    repository.write("a.yaml", "a: 1\n");
+    repository.commit("one");
+    let source = Source::open(repository.file("."), "main").expect("it opens");
+    let opened = StateRepository::open(repository.file("."), StateRefs::default(), Author::default(), &source);
+    Keeper::new(opened.expect("it opens"))
+}
+
+/// Who is known, by their keys: clusters of which the hub remembers no more than that.
+fn registry(keys: &[(&str, &SecretKey)]) -> Registry {
+    let known = |(name, key): &(&str, &SecretKey)| {
+        let departure = Departure {
+            public_keys: vec![key.public().to_string()],
+            kubeconfig_context: None,
+            deletion_policy: render::model::DeletionPolicy::Orphan,
+            source: revision('1'),
+            since: 0,
+            units: Vec::new(),
+        };
+        (cluster(name), departure)
+    };
+    let mut world = World::new();
+    world.push('1', &[], &[]);
+    let registry = Registry::default();
+    let fleet = world.state.fleet.as_deref().expect("it was planned");
+    registry.replace(fleet, &keys.iter().map(known).collect::<BTreeMap<_, _>>());
+    registry
+}
+
+impl Meeting {
+    async fn new() -> Self {
+        let (hub, oslo, bergen) = (key(), key(), key());
+        let registry = Arc::new(registry(&[("oslo", &oslo), ("bergen", &bergen)]));
+        let (sender, events) = mpsc::channel(16);
+        let repository = Fixture::new();
+        let sessions = Sessions {
+            events: sender,
+            dispatch: Arc::default(),
+            keeper: Arc::new(keeper(&repository)),
+            hub_key: hub.public(),
+            registry: Arc::clone(&registry),
+        };
+        let (dispatch, stop) = (Arc::clone(&sessions.dispatch), CancellationToken::new());
+        let accept = AcceptOptions::new(Arc::clone(&hub), registry).expect("a key makes a certificate");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
+        let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
+        let connect = ConnectOptions::new(url, vec![hub.public()], "oslo", oslo, 1);
+        let ended = stop.clone();
+        tokio::spawn(async move {
+            let (socket, _) = listener.accept().await.expect("the agent dials");
+            let tunnel = tunnel::accept(socket, &accept).await.expect("it is proven");
+            let name = ClusterName::parse(tunnel.peer.cluster.clone()).expect("a valid cluster");
+            Box::pin(sessions.serve(name, tunnel, &ended)).await;
+        });
+        Self {
+            events,
+            dispatch,
+            oslo: tunnel::connect(&connect).await.expect("it is known"),
+            stop,
+            _repository: repository,
+        }
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn report(name: &str) -> Report {
+    let mut world = World::new();
+    world.push('1', &[name], &[name]);
+    world.report_with(name, |_| {});
+    let report = world.state.clusters[&cluster(name)].report.clone();
+    Report::clone(&report.expect("it has reported"))
+}
+
+#[tokio::test]
+async fn an_agent_reports_in_no_other_clusters_name() {
+    let mut meeting = Meeting::new().await;
+    let stream = meeting.oslo.opener.open(TargetClass::Report, "", SOON).await;
+    let mut stream = stream.expect("reports are taken");
+    for name in ["bergen", "oslo"] {
+        write_message(&mut stream, &report(name)).await.expect("it is open");
+    }
+    let heard = async {
+        loop {
+            if let Event::Reported { report } = meeting.events.recv().await.expect("the session goes on") {
+                return report.cluster;
+            }
+        }
+    };
+    let first = timeout(SOON, heard).await.expect("the second one comes");
+    assert_eq!(first, cluster("oslo"), "the one in bergen's name was dropped before it");
+}
+
+#[tokio::test]
+async fn an_agent_opens_nothing_at_its_hub_but_reports() {
+    let meeting = Meeting::new().await;
+    for class in [
+        "deliver",
+        "apiserver",
+        "interactive",
+        "push",
+        "dial",
+        "look",
+        "peer",
+        "anything",
+    ] {
+        let class = TargetClass::from(class.to_owned());
+        for target in ["", "bergen", "1/bergen/"] {
+            let refused = meeting.oslo.opener.open(class.clone(), target, SOON).await;
+            let code = refused.err().map(|error| error.code);
+            assert_eq!(code, Some(OpenCode::NotAllowed), "{class} {target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_given_no_content_that_its_own_envelope_does_not_name() {
+    let mut meeting = Meeting::new().await;
+    let (own, others) = (Digest::of_bytes(b"oslo's"), Digest::of_bytes(b"bergen's"));
+    let unit = EnvelopeUnit {
+        digest: own,
+        revision: revision('1'),
+        replicas: Default::default(),
+        drift: Default::default(),
+        gates: Vec::new(),
+    };
+    let units = BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)]);
+    let envelope = Envelope {
+        version: Envelope::VERSION,
+        cluster: cluster("oslo"),
+        lineage: revision('2'),
+        sequence: 1,
+        released: Revision::parse("3".repeat(40)).expect("forty digits"),
+        list: list_digest(&units, false),
+        units,
+        orphan: false,
+        orphaned: Default::default(),
+        lineage_grant: None,
+    };
+    meeting.dispatch.set(&cluster("oslo"), Some(envelope));
+    let opened = timeout(SOON, meeting.oslo.incoming.next()).await;
+    let opened = opened.expect("it opens soon").expect("the tunnel stands");
+    let mut stream = opened.responder.accept().expect("the hub waits");
+    let told = timeout(SOON, read_message::<_, Deliver>(&mut stream)).await;
+    let told = told.expect("it tells soon").expect("the stream stands");
+    assert!(matches!(told, Some(Deliver::Envelope { .. })), "{told:?}");
+    for digests in [vec![others], vec![others, own]] {
+        let need = DeliverReply::Need(ContentRequest { digests });
+        write_message(&mut stream, &need).await.expect("it is open");
+    }
+    // What nobody has is answered so; what is another cluster's is not answered at all.
+    let answer = timeout(SOON, read_message::<_, Deliver>(&mut stream)).await;
+    match answer.expect("it answers soon").expect("the stream stands") {
+        Some(Deliver::Missing { digest, .. }) => assert_eq!(digest, own),
+        other => unreachable!("{other:?}"),
+    }
+    meeting.stop.cancel();
+    let mut rest = Vec::new();
+    let _ended = timeout(SOON, stream.read_to_end(&mut rest)).await.expect("it ends");
+    assert!(rest.is_empty(), "nothing else was told");
+}
