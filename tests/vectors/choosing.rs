@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use render::load::load;
-use render::model::{Cluster, Scheduling, SchedulingPolicy, Subscription, Taint, TaintEffect};
+use render::model::{Cluster, Scheduling, SchedulingPolicy, Subscription, SyncMode, Taint, TaintEffect};
 use render::plan::Reports;
 use render::schedule::{Assignment, in_order, schedule};
 use render::{Fleet, Previous, Revision, SourceTree, UnitKey};
@@ -35,6 +35,13 @@ fn managed_cluster(full_name: &str, labels: &Value) -> Value {
         "apiVersion": "clusters.clusternet.io/v1beta1", "kind": "ManagedCluster",
         "metadata": { "name": name, "namespace": namespace, "labels": labels },
     })
+}
+
+/// Who applies to a cluster; nothing but its mode says so here.
+pub(super) fn who_applies(input: &Value) -> Value {
+    let mode: SyncMode = serde_json::from_value(input["syncMode"].clone()).expect("it is a mode");
+    let agent_applies = mode.agent_applies();
+    json!({ "deployed_by_hub": !agent_applies, "deployed_by_agent": agent_applies })
 }
 
 pub(super) fn cluster_name(input: &Value) -> Value {

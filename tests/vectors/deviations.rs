@@ -142,6 +142,11 @@ pub(super) const ALL: &[Deviation] = &[
         because: "weights of 0 cannot divide; upstream then runs the whole number on every cluster",
     },
     Deviation {
+        id: "sync-mode-derived-04",
+        ours: r#"{"deployed_by_hub": false, "deployed_by_agent": true}"#,
+        because: "in Dual the agent applies, so that it goes on while the hub is away; a flag of the agent decides nothing",
+    },
+    Deviation {
         id: "taint-score-01",
         ours: r#"{"placed": 2, "told": 1}"#,
         because: NO_SCORE,

@@ -24,7 +24,7 @@ use crate::architecture::test_names;
 use crate::inputs::with_inputs;
 
 /// The vectors of these areas at the time of writing; what a run without inputs leaves out.
-const VECTORS: usize = 156;
+const VECTORS: usize = 159;
 
 /// One question to upstream, and its answer.
 struct Vector {
@@ -66,7 +66,7 @@ const OWN_ADDRESSES: &str =
 const OWN_FORM: &str = "a_path_names_its_cluster_in_our_form_and_in_each_of_clusternets";
 
 /// Each area's answer, by the beginning of its name; the longest beginning wins.
-const AREAS: [(&str, Asked); 48] = [
+const AREAS: [(&str, Asked); 49] = [
     ("bind-order", Once(schedule::bind_order)),
     ("capacity-aggregate", Once(rooms::aggregate)),
     ("capacity-node", Once(rooms::node)),
@@ -150,6 +150,7 @@ const AREAS: [(&str, Asked); 48] = [
     ("static-divide", Both(schedule::divide)),
     ("static-weight-order", Both(schedule::weight_order)),
     ("subgroup", Both(choosing::sub_group)),
+    ("sync-mode", Once(choosing::who_applies)),
     ("taint-add", Never(TAINTS_IN_GIT, "taints_keep_out_or_evict")),
     ("taint-remove", Never(TAINTS_IN_GIT, "taints_keep_out_or_evict")),
     ("taint-filter", Once(schedule::taint_filter)),
