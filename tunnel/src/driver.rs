@@ -4,6 +4,8 @@
 //! while it cannot write and writes while nothing comes, so two full sockets do not stop each other.
 
 #[cfg(test)]
+mod crowd_tests;
+#[cfg(test)]
 mod tests;
 
 use std::pin::Pin;

@@ -58,6 +58,86 @@ impl Limit {
     }
 }
 
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// It is a tunnel.
+    Agreed,
+    /// It took too long.
+    TimedOut,
+    /// No TLS came about.
+    NoTls,
+    /// It was no request for a tunnel.
+    NoUpgrade,
+    /// The peer is not who it should be, or does not speak our protocol.
+    NotAgreed,
+}
+
+impl Handshake {
+    /// Every outcome.
+    pub const ALL: [Self; 5] = [
+        Self::Agreed,
+        Self::TimedOut,
+        Self::NoTls,
+        Self::NoUpgrade,
+        Self::NotAgreed,
+    ];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agreed => "Agreed",
+            Self::TimedOut => "TimedOut",
+            Self::NoTls => "NoTls",
+            Self::NoUpgrade => "NoUpgrade",
+            Self::NotAgreed => "NotAgreed",
+        }
+    }
+}
+
+/// Why a tunnel is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// This side closed it.
+    Local,
+    /// The peer did.
+    Peer,
+    /// The peer gave no sign of life, or took nothing.
+    Dead,
+    /// The peer broke the protocol.
+    Violation,
+    /// The socket failed.
+    Connection,
+    /// The process ends.
+    Aborted,
+}
+
+impl End {
+    /// Every end.
+    pub const ALL: [Self; 6] = [
+        Self::Local,
+        Self::Peer,
+        Self::Dead,
+        Self::Violation,
+        Self::Connection,
+        Self::Aborted,
+    ];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "Local",
+            Self::Peer => "Peer",
+            Self::Dead => "Dead",
+            Self::Violation => "Violation",
+            Self::Connection => "Connection",
+            Self::Aborted => "Aborted",
+        }
+    }
+}
+
 /// Which way something went, seen from this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -67,8 +147,41 @@ pub enum Direction {
     Out,
 }
 
-/// Upper bounds of the times in [`Meters::open_times`], in seconds; one more bucket has none.
-pub const OPEN_SECONDS: [f64; 8] = [0.001, 0.005, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
+/// Upper bounds of the buckets of [`Times`], in seconds; one more has none.
+const SECONDS: [f64; 10] = [0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0];
+
+/// Times, sorted by how long.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// Upper bound in seconds, and how many are within it and above the one before.
+    pub buckets: Vec<(f64, u64)>,
+    /// All of them together.
+    pub sum: Duration,
+}
+
+/// Times as they are counted.
+#[derive(Debug, Default)]
+struct Clocked {
+    buckets: [AtomicU64; SECONDS.len() + 1],
+    micros: AtomicU64,
+}
+
+impl Clocked {
+    fn took(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        let bucket = SECONDS.iter().position(|bound| seconds <= *bound);
+        add(&self.buckets[bucket.unwrap_or(SECONDS.len())], 1);
+        add(&self.micros, time.as_micros() as u64);
+    }
+
+    fn times(&self) -> Times {
+        let bounds = SECONDS.into_iter().chain([f64::INFINITY]);
+        Times {
+            buckets: bounds.zip(self.buckets.iter().map(read)).collect(),
+            sum: Duration::from_micros(read(&self.micros)),
+        }
+    }
+}
 
 /// Numbers of all tunnels of a process.
 #[derive(Debug, Default)]
@@ -79,8 +192,12 @@ pub struct Meters {
     go_aways: [[AtomicU64; GoAwayReason::ALL.len()]; 2],
     /// Granted, then by code.
     opens: [AtomicU64; 1 + OpenCode::ALL.len()],
-    open_buckets: [AtomicU64; OPEN_SECONDS.len() + 1],
-    open_micros: AtomicU64,
+    open_times: Clocked,
+    handshakes: [AtomicU64; Handshake::ALL.len()],
+    handshake_times: Clocked,
+    rtts: Clocked,
+    ends: [AtomicU64; End::ALL.len()],
+    tunnels: AtomicU64,
     streams: AtomicU64,
     queued: AtomicU64,
 }
@@ -131,12 +248,40 @@ impl Meters {
         read(&self.opens[refused.map_or(0, |code| 1 + code.index())])
     }
 
-    /// How many of our opens were answered within each bound of [`OPEN_SECONDS`] and above the one before; the
-    /// last number is of those above all. Beside it the sum of all times.
+    /// How long those answers took.
     #[must_use]
-    pub fn open_times(&self) -> ([u64; OPEN_SECONDS.len() + 1], Duration) {
-        let buckets = std::array::from_fn(|bucket| read(&self.open_buckets[bucket]));
-        (buckets, Duration::from_micros(read(&self.open_micros)))
+    pub fn open_times(&self) -> Times {
+        self.open_times.times()
+    }
+
+    /// Connections that a hub accepted, by what became of them.
+    #[must_use]
+    pub fn handshakes(&self, end: Handshake) -> u64 {
+        read(&self.handshakes[end as usize])
+    }
+
+    /// How long those took.
+    #[must_use]
+    pub fn handshake_times(&self) -> Times {
+        self.handshake_times.times()
+    }
+
+    /// Round trips, as pings measured them.
+    #[must_use]
+    pub fn rtts(&self) -> Times {
+        self.rtts.times()
+    }
+
+    /// Tunnels that are over.
+    #[must_use]
+    pub fn ends(&self, end: End) -> u64 {
+        read(&self.ends[end as usize])
+    }
+
+    /// Tunnels that are up.
+    #[must_use]
+    pub fn tunnels(&self) -> u64 {
+        read(&self.tunnels)
     }
 
     /// Streams whose ids are not yet released.
@@ -169,10 +314,25 @@ impl Meters {
 
     pub(crate) fn opened(&self, refused: Option<OpenCode>, took: Duration) {
         add(&self.opens[refused.map_or(0, |code| 1 + code.index())], 1);
-        let seconds = took.as_secs_f64();
-        let bucket = OPEN_SECONDS.iter().position(|bound| seconds <= *bound);
-        add(&self.open_buckets[bucket.unwrap_or(OPEN_SECONDS.len())], 1);
-        add(&self.open_micros, took.as_micros() as u64);
+        self.open_times.took(took);
+    }
+
+    pub(crate) fn shook_hands(&self, end: Handshake, took: Duration) {
+        add(&self.handshakes[end as usize], 1);
+        self.handshake_times.took(took);
+    }
+
+    pub(crate) fn round_trip(&self, time: Duration) {
+        self.rtts.took(time);
+    }
+
+    pub(crate) fn tunnel_began(&self) {
+        add(&self.tunnels, 1);
+    }
+
+    pub(crate) fn tunnel_ended(&self, end: End) {
+        add(&self.ends[end as usize], 1);
+        self.tunnels.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn stream_began(&self) {

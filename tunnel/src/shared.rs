@@ -18,7 +18,7 @@ use crate::allowance::Allowance;
 use crate::backoff::Outcome;
 use crate::frame::{GoAway, Open, OpenCode, Reset};
 use crate::limits::PENDING_OPENS_MAX;
-use crate::meters::Meters;
+use crate::meters::{End, Meters};
 use crate::mux::{Death, Event, Mux, Terms, Violation};
 
 /// Why a tunnel is over.
@@ -45,6 +45,17 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
+    fn end(&self) -> End {
+        match self {
+            Self::Local(_) => End::Local,
+            Self::Peer(_) => End::Peer,
+            Self::Dead(_) => End::Dead,
+            Self::Violation(_) => End::Violation,
+            Self::Connection(_) => End::Connection,
+            Self::Aborted => End::Aborted,
+        }
+    }
+
     /// What this means for the next attempt, after a tunnel that lived for `life`.
     #[must_use]
     pub fn outcome(&self, life: Duration) -> Outcome {
@@ -87,6 +98,7 @@ impl Shared {
     pub(crate) fn new(terms: Terms, allowance: Allowance) -> (Arc<Self>, mpsc::Receiver<(u32, Open)>) {
         // The state machine lets this many opens be undecided. Those the peer took back may stand here as well.
         let meters = Arc::clone(&allowance.meters);
+        meters.tunnel_began();
         let (incoming, opens) = mpsc::channel(PENDING_OPENS_MAX);
         let mux = Mux::with_allowance(terms, allowance, Duration::ZERO);
         let state = State {
@@ -226,9 +238,9 @@ impl Shared {
         self.with(|mux| mux.flushed(now));
     }
 
-    /// Counts how an open of ours ended.
-    pub(crate) fn opened(&self, refused: Option<OpenCode>, took: Duration) {
-        self.meters.opened(refused, took);
+    /// Counts an open of ours that the peer did not answer in time.
+    pub(crate) fn unanswered(&self, after: Duration) {
+        self.meters.opened(Some(OpenCode::DialTimeout), after);
     }
 
     pub(crate) fn tick(&self) -> Result<Instant, Death> {
@@ -267,6 +279,8 @@ impl Shared {
             first
         });
         if first {
+            let end = self.closed.borrow().as_ref().map(CloseReason::end);
+            self.meters.tunnel_ended(end.unwrap_or(End::Aborted));
             self.lock().incoming = None;
             self.with(|mux| mux.close(&Reset::new(OpenCode::Gone, "tunnel is over")));
         }

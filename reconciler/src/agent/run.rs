@@ -51,6 +51,8 @@ pub struct AgentOptions {
     pub audit: Option<AuditTo>,
     /// Field managers that count as earlier tools; see [`ApplierOptions`].
     pub earlier_managers: Vec<String>,
+    /// Memory, meters and bandwidth of its tunnels.
+    pub allowance: tunnel::Allowance,
 }
 
 /// Why an agent ended.
@@ -116,6 +118,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         url: options.hub,
         hub_keys: options.hub_keys,
         key: options.key,
+        allowance: options.allowance,
         streams: Streams {
             gate: Arc::new(gate),
             client: options.client.clone(),

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tunnel::backoff::{Backoff, Outcome};
-use tunnel::{ConnectError, ConnectOptions, PublicKey, SecretKey, TargetClass, Tunnel};
+use tunnel::{Allowance, ConnectError, ConnectOptions, PublicKey, SecretKey, TargetClass, Tunnel};
 
 use super::deliver::Holdings;
 use super::presence::Keeper;
@@ -24,6 +24,7 @@ pub(super) struct Dialer {
     pub(super) url: String,
     pub(super) hub_keys: Vec<PublicKey>,
     pub(super) key: Arc<SecretKey>,
+    pub(super) allowance: Allowance,
     /// What the hub's streams go to.
     pub(super) streams: Streams,
     pub(super) holdings: Arc<Holdings>,
@@ -68,13 +69,14 @@ impl Dialer {
 
     async fn session(&self, shutdown: &CancellationToken) -> Outcome {
         let cluster = self.cluster.to_string();
-        let options = ConnectOptions::new(
+        let mut options = ConnectOptions::new(
             self.url.clone(),
             self.hub_keys.clone(),
             cluster,
             Arc::clone(&self.key),
             epoch(),
         );
+        options.allowance = self.allowance.clone();
         match tunnel::connect(&options).await {
             Ok(tunnel) => {
                 tracing::info!(peer = %self.url, "Connected to hub.");

@@ -1,5 +1,6 @@
 //! `flotilla agent`; what comes before it is in `join`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,7 +8,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use render::ClusterName;
 use tokio_util::sync::CancellationToken;
-use tunnel::PublicKey;
+use tunnel::{Allowance, PublicKey};
 
 use super::join::Join;
 use super::keys;
@@ -51,6 +52,9 @@ pub(super) struct Agent {
     /// A context of that kubeconfig; without it, the current one.
     #[arg(long, env = "FLOTILLA_CONTEXT", requires = "kubeconfig")]
     context: Option<String>,
+    /// Megabits a second that streams to the hub may take; without it, as much as the link gives.
+    #[arg(long, env = "FLOTILLA_BANDWIDTH", value_name = "MBIT")]
+    bandwidth: Option<NonZeroU32>,
     /// The helm program, version 3, for the fleet's HelmCharts.
     #[arg(long, env = "FLOTILLA_HELM", default_value = "helm")]
     helm: PathBuf,
@@ -164,6 +168,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         allow: Policy::of(arguments.allow),
         audit: arguments.audit_log.as_deref().map(AuditTo::from),
         earlier_managers: arguments.earlier_managers,
+        allowance: Allowance::of_megabits(arguments.bandwidth),
         cluster,
     };
     Box::pin(agent::run(options, shutdown)).await?;

@@ -1,6 +1,7 @@
 //! `flotilla hub`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -69,6 +70,9 @@ pub(super) struct Hub {
     /// Where the read-only API answers: a loopback address, or unix:PATH.
     #[arg(long, env = "FLOTILLA_API", default_value = "127.0.0.1:7070")]
     api: Listen,
+    /// Megabits a second that streams to one agent may take; without it, as much as the link gives.
+    #[arg(long, env = "FLOTILLA_BANDWIDTH", value_name = "MBIT")]
+    bandwidth: Option<NonZeroU32>,
     #[command(flatten)]
     door: DoorFlags,
     /// The kubeconfig with the contexts that clusters name in spec.kubeconfigContext.
@@ -183,6 +187,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         recovery_grace: Duration::from_secs(arguments.recovery_grace_seconds),
         poll,
         listen: arguments.listen,
+        allowance: tunnel::Allowance::of_megabits(arguments.bandwidth),
         api: arguments.api,
         peers,
         key,

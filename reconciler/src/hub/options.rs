@@ -47,6 +47,8 @@ pub struct HubOptions {
     pub poll: Duration,
     /// Where agents dial.
     pub listen: SocketAddr,
+    /// Memory, meters and bandwidth of its tunnels.
+    pub allowance: tunnel::Allowance,
     /// Where the read-only API answers.
     pub api: Listen,
     /// Other hubs over the same state, and where they come in.

@@ -15,9 +15,9 @@ use crate::limits::{FRAME_PAYLOAD_BYTES, STREAMS_MAX, WINDOW_BYTES};
 use crate::mux::{Death, Terms};
 use crate::stream::TunnelStream;
 
-struct End {
-    shared: Arc<Shared>,
-    opens: mpsc::Receiver<(u32, Open)>,
+pub(super) struct End {
+    pub(super) shared: Arc<Shared>,
+    pub(super) opens: mpsc::Receiver<(u32, Open)>,
 }
 
 async fn socket(pipe: DuplexStream, role: Role) -> WebSocketStream<DuplexStream> {
@@ -29,7 +29,11 @@ async fn socket(pipe: DuplexStream, role: Role) -> WebSocketStream<DuplexStream>
     WebSocketStream::from_raw_socket(pipe, role, Some(websocket_config())).await
 }
 
-async fn end(pipe: DuplexStream, role: Role) -> End {
+pub(super) async fn end(pipe: DuplexStream, role: Role) -> End {
+    end_with(pipe, role, Allowance::default()).await
+}
+
+pub(super) async fn end_with(pipe: DuplexStream, role: Role, allowance: Allowance) -> End {
     let terms = Terms {
         role,
         frame_bytes_in: FRAME_PAYLOAD_BYTES,
@@ -39,12 +43,12 @@ async fn end(pipe: DuplexStream, role: Role) -> End {
         streams_max: STREAMS_MAX,
         ping_jitter: 0.5,
     };
-    let (shared, opens) = Shared::new(terms, Allowance::default());
+    let (shared, opens) = Shared::new(terms, allowance);
     tokio::spawn(drive(socket(pipe, role).await, Arc::clone(&shared)));
     End { shared, opens }
 }
 
-async fn closed(end: &End) -> CloseReason {
+pub(super) async fn closed(end: &End) -> CloseReason {
     let mut closed = end.shared.closed();
     let reason = closed
         .wait_for(Option::is_some)
@@ -54,7 +58,7 @@ async fn closed(end: &End) -> CloseReason {
     reason.expect("it was waited for")
 }
 
-fn open(end: &End) -> TunnelStream {
+pub(super) fn open(end: &End) -> TunnelStream {
     let wish = Open::new(TargetClass::Deliver, "", Duration::from_secs(5));
     let id = end
         .shared
@@ -63,7 +67,7 @@ fn open(end: &End) -> TunnelStream {
     TunnelStream::new(Arc::clone(&end.shared), id)
 }
 
-async fn granted(end: &mut End) -> TunnelStream {
+pub(super) async fn granted(end: &mut End) -> TunnelStream {
     let (id, _) = end.opens.recv().await.expect("an open comes");
     assert!(end.shared.act(|mux| mux.accept(id)), "it is still wanted");
     TunnelStream::new(Arc::clone(&end.shared), id)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_tungstenite::accept_hdr_async_with_config;
 use tokio_tungstenite::tungstenite;
@@ -18,6 +18,7 @@ use crate::driver::{tune, websocket_config};
 use crate::handshake::{HandshakeError, Introduction, as_hub};
 use crate::identity::{PublicKey, SecretKey};
 use crate::limits::{HANDSHAKE_TIMEOUT, STEP_TIMEOUT};
+use crate::meters::{Handshake, Meters};
 use crate::tls::{TlsError, exporter, server_config};
 
 /// The only path that becomes a tunnel; all others get 404.
@@ -99,6 +100,17 @@ pub enum AcceptError {
     Handshake(#[source] HandshakeError),
 }
 
+impl AcceptError {
+    fn end(&self) -> Handshake {
+        match self {
+            Self::Timeout | Self::StepTimeout { .. } => Handshake::TimedOut,
+            Self::Socket(_) | Self::Tls(_) => Handshake::NoTls,
+            Self::Upgrade(_) => Handshake::NoUpgrade,
+            Self::Handshake(_) => Handshake::NotAgreed,
+        }
+    }
+}
+
 /// Makes a tunnel of an accepted connection, within 10 seconds.
 ///
 /// How many of these run at once is the caller's to limit: 64 keep two cores busy with TLS.
@@ -112,7 +124,7 @@ pub async fn accept(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel
         let exporter = exporter(tls.get_ref().1).map_err(|error| AcceptError::Tls(std::io::Error::other(error)))?;
         steps(tls, Some(exporter), options).await
     };
-    in_time(Box::pin(secured)).await
+    in_time(Box::pin(secured), &options.allowance.meters).await
 }
 
 /// As [`accept`], where a server before the hub ended TLS: what comes is in the clear, and the handshake is bound to no
@@ -122,13 +134,19 @@ pub async fn accept_plain(socket: TcpStream, options: &AcceptOptions) -> Result<
         tune(&socket).map_err(AcceptError::Socket)?;
         steps(socket, None, options).await
     };
-    in_time(Box::pin(plain)).await
+    in_time(Box::pin(plain), &options.allowance.meters).await
 }
 
-async fn in_time(steps: impl Future<Output = Result<Tunnel, AcceptError>>) -> Result<Tunnel, AcceptError> {
-    timeout(HANDSHAKE_TIMEOUT, steps)
-        .await
-        .map_err(|_| AcceptError::Timeout)?
+async fn in_time(
+    steps: impl Future<Output = Result<Tunnel, AcceptError>>,
+    meters: &Meters,
+) -> Result<Tunnel, AcceptError> {
+    let began = Instant::now();
+    let accepted = timeout(HANDSHAKE_TIMEOUT, steps).await;
+    let accepted = accepted.unwrap_or(Err(AcceptError::Timeout));
+    let end = accepted.as_ref().err().map_or(Handshake::Agreed, AcceptError::end);
+    meters.shook_hands(end, began.elapsed());
+    accepted
 }
 
 async fn steps<S>(socket: S, exporter: Option<[u8; 32]>, options: &AcceptOptions) -> Result<Tunnel, AcceptError>

@@ -40,6 +40,18 @@ impl Opener {
         Self { shared }
     }
 
+    /// Round-trip time of the last answered ping.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.shared.rtt()
+    }
+
+    /// Streams of the tunnel, in both directions, that are open or being opened.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.shared.streams()
+    }
+
     /// Opens a stream and waits for the peer's answer, at most `deadline` (capped at a minute).
     ///
     /// A refusal touches this stream alone. Too slow an answer is `DialTimeout`, a closed tunnel `Gone`.
@@ -60,7 +72,7 @@ impl Opener {
             Ok(Ok(())) => Ok(stream),
             Ok(Err(error)) => Err(error),
             Err(_) => {
-                grant.count(Some(OpenCode::DialTimeout));
+                self.shared.unanswered(deadline);
                 stream.reset(OpenCode::Cancelled, "not answered in time");
                 Err(OpenError {
                     code: OpenCode::DialTimeout,
@@ -73,15 +85,13 @@ impl Opener {
     /// Opens a stream without waiting for the peer's answer: bytes may be written at once, within the stream's credit, which
     /// saves a round trip. A refusal ends reads and writes; [`Grant::wait`] tells it apart from what comes later.
     pub fn begin(&self, open: &Open) -> Result<(TunnelStream, Grant), OpenError> {
-        let began = self.shared.now();
-        let opened = self.shared.act(|mux| mux.open(open, began));
-        let id = opened.inspect_err(|reset| self.shared.opened(Some(reset.code), Duration::ZERO))?;
+        let now = self.shared.now();
+        let id = self.shared.act(|mux| mux.open(open, now))?;
         // From here on the stream's drop gives the id back.
         let stream = TunnelStream::new(Arc::clone(&self.shared), id);
         let grant = Grant {
             shared: Arc::clone(&self.shared),
             id,
-            began,
         };
         Ok((stream, grant))
     }
@@ -91,7 +101,6 @@ impl Opener {
 pub struct Grant {
     shared: Arc<Shared>,
     id: u32,
-    began: Duration,
 }
 
 impl Grant {
@@ -107,13 +116,6 @@ impl Grant {
                 });
             opened.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
         });
-        let outcome = granted.await;
-        self.count(outcome.as_ref().err().map(|reset| reset.code));
-        outcome.map_err(OpenError::from)
-    }
-
-    fn count(&self, refused: Option<OpenCode>) {
-        self.shared
-            .opened(refused, self.shared.now().saturating_sub(self.began));
+        granted.await.map_err(OpenError::from)
     }
 }

@@ -71,6 +71,23 @@ impl OpenCode {
     }
 }
 
+impl OpenCode {
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "Refused",
+            Self::NotAllowed => "NotAllowed",
+            Self::DialTimeout => "DialTimeout",
+            Self::Unreachable => "Unreachable",
+            Self::Limit => "Limit",
+            Self::Internal => "Internal",
+            Self::Cancelled => "Cancelled",
+            Self::Gone => "Gone",
+        }
+    }
+}
+
 impl fmt::Display for OpenCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -137,6 +154,23 @@ impl GoAwayReason {
             Self::IdentityRefused => "identity-refused",
             Self::Version => "version",
             Self::Overload => "overload",
+        }
+    }
+}
+
+impl GoAwayReason {
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shutdown => "Shutdown",
+            Self::Drain => "Drain",
+            Self::Replaced => "Replaced",
+            Self::Revoked => "Revoked",
+            Self::ProtocolError => "ProtocolError",
+            Self::IdentityRefused => "IdentityRefused",
+            Self::Version => "Version",
+            Self::Overload => "Overload",
         }
     }
 }

@@ -38,7 +38,7 @@ impl Mux {
             Frame::Hello(_) => Err(Violation::Unexpected(Kind::Hello)),
             Frame::Auth(_) => Err(Violation::Unexpected(Kind::Auth)),
             Frame::Open(id, open) => self.on_open(id, open, now),
-            Frame::OpenOk(id) => self.on_open_ok(id),
+            Frame::OpenOk(id) => self.on_open_ok(id, now),
             Frame::Data(id, payload) => self.on_data(id, payload, now),
             Frame::Fin(id) => {
                 self.on_stream(id, |stream| stream.recv.finish())?;
@@ -46,13 +46,15 @@ impl Mux {
                 Ok(())
             }
             Frame::Window(id, credit) => self.on_stream(id, |stream| stream.send.grant(credit)),
-            Frame::Rst(id, reset) => self.on_rst(id, reset),
+            Frame::Rst(id, reset) => self.on_rst(id, reset, now),
             Frame::Ping(echo) => {
                 self.outbox.pong(echo);
                 Ok(())
             }
             Frame::Pong(echo) => {
-                self.liveness.ponged(echo, now);
+                if let Some(rtt) = self.liveness.ponged(echo, now) {
+                    self.meters.round_trip(rtt);
+                }
                 Ok(())
             }
             Frame::GoAway(away) => {
@@ -124,15 +126,14 @@ impl Mux {
     }
 
     fn on_data(&mut self, id: u32, payload: Bytes, now: Duration) -> Result<(), Violation> {
-        let bytes = payload.len();
-        self.meters.data(Direction::In, bytes);
+        self.meters.data(Direction::In, payload.len());
         self.on_stream(id, |stream| stream.recv.data(payload))?;
         let rtt = self.liveness.rtt();
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.ended.is_none()) else {
             return Ok(());
         };
         let window = stream.recv.window();
-        match stream.recv.wish(bytes, now, rtt) {
+        match stream.recv.wish(now, rtt) {
             Wish::Nothing => {}
             Wish::Rtt => self.probe(now),
             Wish::Window(wider) => {
@@ -159,14 +160,16 @@ impl Mux {
         Ok(self.streams.get_mut(&id).filter(|stream| stream.ended.is_none()))
     }
 
-    fn on_open_ok(&mut self, id: u32) -> Result<(), Violation> {
+    fn on_open_ok(&mut self, id: u32, now: Duration) -> Result<(), Violation> {
         let Some(stream) = self.live(id)? else { return Ok(()) };
         if stream.phase != Phase::Opening {
             self.reset(id, Reset::new(OpenCode::Internal, "open-ok for a stream that is open"));
             return Ok(());
         }
         stream.phase = Phase::Open;
+        let took = now.saturating_sub(stream.began);
         self.opening -= 1;
+        self.meters.opened(None, took);
         self.events.push_back(Event::Opened(id));
         Ok(())
     }
@@ -197,10 +200,14 @@ impl Mux {
         }
     }
 
-    fn on_rst(&mut self, id: u32, reset: Reset) -> Result<(), Violation> {
+    fn on_rst(&mut self, id: u32, reset: Reset, now: Duration) -> Result<(), Violation> {
         let Some(stream) = self.live(id)? else { return Ok(()) };
         let phase = stream.phase;
+        let (code, took) = (reset.code, now.saturating_sub(stream.began));
         let unsent = stream.end(reset);
+        if phase == Phase::Opening {
+            self.meters.opened(Some(code), took);
+        }
         self.unqueue(unsent);
         self.settle(phase);
         self.reclaim(id);

@@ -59,13 +59,15 @@ impl Liveness {
         self.received = now;
     }
 
-    /// The ping carries its own time, so that an answer needs no table.
-    pub(super) fn ponged(&mut self, echo: [u8; 8], now: Duration) {
+    /// The ping carries its own time, so that an answer needs no table. Says how long it took.
+    pub(super) fn ponged(&mut self, echo: [u8; 8], now: Duration) -> Option<Duration> {
         let sent = Duration::from_nanos(u64::from_be_bytes(echo));
-        if Some(sent) == self.pinged {
-            self.rtt = Some(now.saturating_sub(sent));
-            self.measured = Some(now);
+        if Some(sent) != self.pinged {
+            return None;
         }
+        self.rtt = Some(now.saturating_sub(sent));
+        self.measured = Some(now);
+        self.rtt
     }
 
     pub(super) fn taken_out(&mut self, now: Duration) {

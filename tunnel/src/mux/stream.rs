@@ -34,6 +34,7 @@ enum Fin {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) phase: Phase,
+    pub(super) began: Duration,
     pub(super) send: Sending,
     pub(super) recv: Receiving,
     pub(super) ended: Option<Reset>,
@@ -43,6 +44,7 @@ impl Stream {
     pub(super) fn new(phase: Phase, window_out: u32, window_in: u32, now: Duration) -> Self {
         Self {
             phase,
+            began: now,
             send: Sending::new(window_out),
             recv: Receiving::new(window_in, now),
             ended: None,
@@ -215,6 +217,8 @@ pub(super) struct Receiving {
     reader_waits: bool,
     grant_scheduled: bool,
     usage: Usage,
+    /// Taken since the last look at it.
+    read: usize,
     /// Narrower than the window after a rest: what is taken is then not granted again.
     aim: u32,
 }
@@ -232,6 +236,7 @@ impl Receiving {
             reader_waits: false,
             grant_scheduled: false,
             usage: Usage::new(now),
+            read: 0,
             aim: window,
         }
     }
@@ -252,9 +257,10 @@ impl Receiving {
         self.aim = self.window;
     }
 
-    /// What the stream wants now that `bytes` came.
-    pub(super) fn wish(&mut self, bytes: usize, now: Duration, rtt: Option<Duration>) -> Wish {
-        match self.usage.of(bytes, self.window, now, rtt) {
+    /// What the stream wants now that bytes came, going by those that its reader took: one that sleeps needs no more.
+    pub(super) fn wish(&mut self, now: Duration, rtt: Option<Duration>) -> Wish {
+        let read = std::mem::take(&mut self.read);
+        match self.usage.of(read, self.window, now, rtt) {
             Wish::Window(narrower) if narrower < self.window => {
                 self.aim = narrower;
                 Wish::Nothing
@@ -334,6 +340,7 @@ impl Receiving {
         }
         let chunk = self.chunks.pop_front()?;
         self.taken += chunk.len() as u32;
+        self.read += chunk.len();
         Some(chunk)
     }
 

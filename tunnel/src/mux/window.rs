@@ -40,7 +40,7 @@ impl Usage {
         }
     }
 
-    /// `bytes` came at `now` on a stream whose window is `window`.
+    /// Something came at `now` on a stream whose window is `window`; `bytes` were read since that happened last.
     pub(super) fn of(&mut self, bytes: usize, window: u32, now: Duration, rtt: Option<Duration>) -> Wish {
         let rested = now.saturating_sub(std::mem::replace(&mut self.last, now)) >= WINDOW_REST;
         if rested {

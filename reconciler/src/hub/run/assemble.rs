@@ -171,6 +171,7 @@ fn begin(state: &SharedState, options: &HubOptions, remote: Option<&Remote>) {
 
 async fn listen(options: &HubOptions, registry: &Arc<Registry>) -> Result<(TcpListener, AcceptOptions), HubError> {
     let mut accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(registry) as _).map_err(HubError::Tls)?;
+    accept.allowance = options.allowance.clone();
     accept.server_id.clone_from(&options.peers.server_id);
     accept.endpoints.clone_from(&options.peers.advertise);
     let listener = bound(options.listen, "--listen").await?;

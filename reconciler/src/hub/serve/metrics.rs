@@ -1,6 +1,10 @@
 //! `/metrics`: numbers about the fleet, made from the state at each scrape. Label values are words of our
 //! own enums, never names of clusters or units, so that their number is fixed.
 
+mod tunnel;
+
+use ::tunnel::meters::Meters;
+use ::tunnel::pool::Pool;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -129,6 +133,7 @@ pub(super) fn text(state: &State, door: &Counts) -> Result<String, std::fmt::Err
     );
     corrected(&mut registry, &state.corrections);
     asked(&mut registry, door);
+    tunnel::register(&mut registry, &Meters::of_process(), &Pool::of_process());
     let mut out = String::new();
     encode(&mut out, &registry)?;
     Ok(out)

@@ -454,6 +454,15 @@ async fn metrics_and_readiness_tell_of_the_state() {
         "flotilla_recovering 0",
         "flotilla_away_sequence 1",
         "flotilla_away_since_seconds 7200",
+        // Of the process, so other tests may have moved their values.
+        "# TYPE flotilla_tunnel_frames counter",
+        "flotilla_tunnel_frames_total{direction=\"Out\",kind=\"Data\"} ",
+        "flotilla_tunnel_limit_refusals_total{limit=\"OpenRate\"} ",
+        "flotilla_tunnel_opens_total{result=\"Granted\"} ",
+        "# TYPE flotilla_tunnel_rtt_seconds histogram",
+        "flotilla_tunnel_rtt_seconds_bucket{le=\"+Inf\"} ",
+        "flotilla_tunnel_closes_total{reason=\"Dead\"} ",
+        "flotilla_tunnel_window_bytes ",
     ] {
         assert!(text.contains(line), "{line} is missing in {text}");
     }

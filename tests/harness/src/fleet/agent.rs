@@ -87,6 +87,7 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) ->
         allow: Policy::default(),
         audit: None,
         age_key_file: None,
+        allowance: tunnel::Allowance::default(),
     }
 }
 

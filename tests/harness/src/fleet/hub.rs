@@ -75,6 +75,7 @@ impl Hub {
             recovery_grace: RECOVERY_GRACE,
             poll: REFS_POLL,
             listen: setup.agents,
+            allowance: tunnel::Allowance::default(),
             api: Listen::Tcp(setup.api),
             key: setup.key,
             earlier_managers: Vec::new(),
