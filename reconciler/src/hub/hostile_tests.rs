@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use render::model::SyncMode;
 use render::published::Departure;
 use render::{ClusterName, Digest, Revision};
 use tokio::io::AsyncReadExt as _;
@@ -13,11 +14,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tunnel::{AcceptOptions, ConnectOptions, OpenCode, SecretKey, TargetClass, Tunnel};
 
+use super::clusters::Appliers;
 use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::Keeper;
 use super::observe::fixture::{World, cluster, revision};
 use super::publish::{Author, StateRefs, StateRepository};
+use super::push::Pushing;
 use super::registry::Registry;
 use super::repository::fixture::Fixture;
 use super::session::Sessions;
@@ -82,6 +85,10 @@ impl Meeting {
             keeper: Arc::new(keeper(&repository)),
             hub_key: hub.public(),
             registry: Arc::clone(&registry),
+            pushing: Arc::new(Pushing::new(Appliers {
+                helm: "helm".into(),
+                earlier_managers: Vec::new(),
+            })),
         };
         let (dispatch, stop) = (Arc::clone(&sessions.dispatch), CancellationToken::new());
         let accept = AcceptOptions::new(Arc::clone(&hub), registry).expect("a key makes a certificate");
@@ -182,6 +189,7 @@ async fn an_agent_is_given_no_content_that_its_own_envelope_does_not_name() {
         units,
         orphan: false,
         orphaned: Default::default(),
+        mode: SyncMode::Dual,
         lineage_grant: None,
     };
     meeting.dispatch.set(&cluster("oslo"), Some(envelope));

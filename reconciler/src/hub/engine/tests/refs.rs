@@ -265,6 +265,7 @@ fn what_was_planned_while_a_release_was_looked_for_is_planned_again() {
             orphan: false,
             orphaned: Default::default(),
             units: BTreeMap::new(),
+            mode: Default::default(),
         }),
     );
     let look = step(
