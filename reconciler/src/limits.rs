@@ -726,3 +726,35 @@ pub const PUSH_STREAMS_IDLE_MAX: usize = APPLY_CONCURRENCY;
 
 /// How long the end of a session waits for the hub's applier to give its Lease back.
 pub const PUSH_END_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Callers that are not let in and that are listed. A person looks at a screen of them; a flood of made-up names costs
+/// 50 KiB.
+pub const KNOCKS_MAX: usize = 100;
+
+/// After so long without a word a caller is listed no more: an agent that is refused dials once a minute.
+pub const KNOCK_FORGOTTEN_SECONDS: i64 = 600;
+
+/// How often what callers did is told, so that a thousand of them a second are one event.
+pub const KNOCKS_TOLD: Duration = Duration::from_secs(1);
+
+/// Instances of one cluster's agents that a newer one took the place of and that are remembered: more than a person
+/// copies.
+pub const REPLACED_INSTANCES_MAX: usize = 8;
+
+/// How long a bootstrap token counts at most: it travels by chat and mail.
+pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(3_600);
+
+/// Bootstrap tokens at a time: a fleet of 2,000 clusters that joins at once, twice.
+pub const TOKENS_MAX: usize = 4_000;
+
+/// Bytes of the file of tokens: so many at 300 bytes, and room for another form.
+pub const TOKENS_FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// How long an agent that used its token is remembered while nobody merges its file: a holiday.
+pub const TOKEN_USED_KEPT_SECONDS: i64 = 14 * 24 * 3_600;
+
+/// Bytes of a deny list: ten thousand keys.
+pub const DENY_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// How often the deny list is looked at: with a second it reaches live tunnels well within five.
+pub const DENY_LOOK: Duration = Duration::from_secs(1);

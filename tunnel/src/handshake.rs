@@ -23,13 +23,17 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::backoff::random;
 use crate::endpoint::PeerInfo;
-use crate::frame::{Auth, Frame, FrameError, GoAway, GoAwayReason, Hello, Kind, ProtocolRange, decode, encode};
+use crate::endpoint::accept::{KeyLookup, Stranger};
+use crate::frame::{Auth, Frame, FrameError, GoAway, GoAwayReason, Hello, Kind, ProtocolRange, Token, decode, encode};
 use crate::identity::{KeyError, Proof, PublicKey, Role, SecretKey, fresh_nonce};
 use crate::limits::{
     CLOSE_TIMEOUT, CLUSTER_NAME_BYTES_MAX, ENDPOINT_BYTES_MAX, ENDPOINTS_MAX, FRAME_PAYLOAD_BYTES, JSON_BYTES_MAX,
     STEP_TIMEOUT, STREAMS_MAX, VERSION_CHARS_MAX, WINDOW_BYTES_FIRST,
 };
 use crate::mux::Terms;
+
+/// What an agent is told that the hub does not know. Whether its name exists is not its business.
+pub const NOT_REGISTERED: &str = "cluster is not registered or key does not fit";
 
 /// Why two sides did not come to terms.
 #[derive(Debug, thiserror::Error)]
@@ -69,12 +73,16 @@ pub enum HandshakeError {
     UnknownCluster {
         /// The name the agent gave.
         cluster: String,
+        /// What it is told beyond that it is refused.
+        told: Option<String>,
     },
     /// The agent's signature fits none of the cluster's keys.
     #[error("agent did not prove to hold a key of cluster {cluster:?}")]
     AgentNotProven {
         /// The name the agent gave.
         cluster: String,
+        /// What it is told beyond that it is refused.
+        told: Option<String>,
     },
     /// The hub's signature is not of a pinned key.
     #[error("hub did not prove to hold a pinned key")]
@@ -112,6 +120,10 @@ pub(crate) struct Introduction<'a> {
     pub(crate) spread: Duration,
     /// Hubs by their ids that the agent has a tunnel to.
     pub(crate) held: &'a [String],
+    /// Which process of its cluster's agents; empty at the hub.
+    pub(crate) instance: &'a str,
+    /// A bootstrap token; mostly none.
+    pub(crate) token: &'a Token,
 }
 
 /// What both sides may rely on.
@@ -120,13 +132,13 @@ pub(crate) struct Agreed {
     pub(crate) peer: PeerInfo,
 }
 
-/// The hub's side. `keys_of` gives the keys registered for a name; none means the name is unknown.
+/// The hub's side. `known` gives the keys registered for a name; none means the name is unknown.
 pub(crate) async fn as_hub<S: AsyncRead + AsyncWrite + Unpin>(
     socket: &mut WebSocketStream<S>,
     us: &Introduction<'_>,
-    keys_of: impl FnOnce(&str) -> Vec<PublicKey>,
+    known: &dyn KeyLookup,
 ) -> Result<Agreed, HandshakeError> {
-    let outcome = hub_steps(socket, us, keys_of).await;
+    let outcome = hub_steps(socket, us, known).await;
     if let Err(error) = &outcome {
         refuse(socket, error).await;
     }
@@ -136,23 +148,13 @@ pub(crate) async fn as_hub<S: AsyncRead + AsyncWrite + Unpin>(
 async fn hub_steps<S: AsyncRead + AsyncWrite + Unpin>(
     socket: &mut WebSocketStream<S>,
     us: &Introduction<'_>,
-    keys_of: impl FnOnce(&str) -> Vec<PublicKey>,
+    known: &dyn KeyLookup,
 ) -> Result<Agreed, HandshakeError> {
     let ours = hello(us)?;
     let hub_nonce = ours.nonce;
     send(socket, Frame::Hello(Box::new(ours)), Kind::Hello).await?;
     let theirs = receive_hello(socket).await?;
     check_version(Role::Hub, us.version, &theirs)?;
-    let keys = if theirs.cluster.is_empty() {
-        Vec::new()
-    } else {
-        keys_of(&theirs.cluster)
-    };
-    if keys.is_empty() {
-        return Err(HandshakeError::UnknownCluster {
-            cluster: theirs.cluster,
-        });
-    }
     let proof = Proof {
         hub_nonce,
         agent_nonce: theirs.nonce,
@@ -161,13 +163,24 @@ async fn hub_steps<S: AsyncRead + AsyncWrite + Unpin>(
         exporter: us.exporter,
     };
     let signature = STANDARD.decode(&theirs.signature).unwrap_or_default();
-    let Some(key) = keys
-        .iter()
-        .find(|key| proof.verify(Role::Agent, key, &signature))
-        .copied()
-    else {
-        return Err(HandshakeError::AgentNotProven {
-            cluster: theirs.cluster,
+    let keys = if theirs.cluster.is_empty() {
+        Vec::new()
+    } else {
+        known.keys_of(&theirs.cluster)
+    };
+    let proven = keys.iter().find(|key| proof.verify(Role::Agent, key, &signature));
+    let Some(key) = proven.copied() else {
+        let offered = theirs.key.parse().ok();
+        let stranger = Stranger {
+            cluster: &theirs.cluster,
+            key: offered.filter(|key| proof.verify(Role::Agent, key, &signature)),
+            token: &theirs.token.0,
+        };
+        let told = known.stranger(&stranger);
+        let cluster = theirs.cluster;
+        return Err(match keys.is_empty() {
+            true => HandshakeError::UnknownCluster { cluster, told },
+            false => HandshakeError::AgentNotProven { cluster, told },
         });
     };
     let auth = Auth {
@@ -221,6 +234,9 @@ async fn agent_steps<S: AsyncRead + AsyncWrite + Unpin>(
         exporter: us.exporter,
     };
     ours.signature = STANDARD.encode(proof.sign(Role::Agent, us.key));
+    ours.key = us.key.public().to_string();
+    ours.instance = us.instance.to_owned();
+    ours.token = us.token.clone();
     send(socket, Frame::Hello(Box::new(ours)), Kind::Hello).await?;
     let Frame::Auth(auth) = receive(socket, Kind::Auth).await? else {
         return Err(HandshakeError::Unexpected { awaited: Kind::Auth });
@@ -248,6 +264,9 @@ fn hello(us: &Introduction<'_>) -> Result<Hello, HandshakeError> {
         endpoints: fitting(us.endpoints),
         channel_binding: us.exporter.is_some(),
         signature: String::new(),
+        key: String::new(),
+        instance: String::new(),
+        token: Token::default(),
     })
 }
 
@@ -295,6 +314,7 @@ fn agree(role: Role, theirs: Hello, key: PublicKey, spread: Duration) -> Agreed 
         epoch: theirs.epoch,
         version: theirs.version,
         key,
+        instance: theirs.instance,
         server_id: theirs.server_id,
         endpoints: theirs.endpoints,
         spread,
@@ -355,10 +375,10 @@ async fn next_frame<S: AsyncRead + AsyncWrite + Unpin>(
 /// Tells the peer why, as far as that is its business. Whether a name exists is not.
 async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<S>, error: &HandshakeError) {
     let away = match error {
-        HandshakeError::UnknownCluster { .. } | HandshakeError::AgentNotProven { .. } => GoAway::new(
-            GoAwayReason::IdentityRefused,
-            "cluster is not registered or key does not fit",
-        ),
+        HandshakeError::UnknownCluster { told, .. } | HandshakeError::AgentNotProven { told, .. } => {
+            let text = told.as_deref().unwrap_or(NOT_REGISTERED);
+            GoAway::new(GoAwayReason::IdentityRefused, text)
+        }
         HandshakeError::HubNotProven | HandshakeError::NotBound | HandshakeError::BoundElsewhere => {
             GoAway::new(GoAwayReason::IdentityRefused, error.to_string())
         }

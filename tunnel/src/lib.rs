@@ -37,12 +37,12 @@ mod stream;
 mod tls;
 
 pub use allowance::Allowance;
-pub use endpoint::accept::{AcceptError, AcceptOptions, KeyLookup, accept, accept_plain};
+pub use endpoint::accept::{AcceptError, AcceptOptions, KeyLookup, Stranger, accept, accept_plain};
 pub use endpoint::connect::{ConnectError, ConnectOptions, HubTls, connect};
 pub use endpoint::{DialError, Grant, Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};
-pub use frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass};
-pub use handshake::HandshakeError;
-pub use identity::{KeyError, PublicKey, SecretKey};
+pub use frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass, Token};
+pub use handshake::{HandshakeError, NOT_REGISTERED};
+pub use identity::{KeyError, PublicKey, SecretKey, fresh_bytes};
 pub use proxy::{AskError, Bypass, Proxy, ProxyError};
 pub use shared::CloseReason;
 pub use stream::{ReadHalf, StreamError, TunnelStream, WriteHalf};

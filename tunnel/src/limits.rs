@@ -32,6 +32,12 @@ pub const PACE_TIME: Duration = Duration::from_millis(20);
 /// HELLO and OPEN are parsed as JSON, so they are small before they meet a parser.
 pub const JSON_BYTES_MAX: usize = 4 * 1024;
 
+/// What an agent calls its process: 128 random bits as hex digits, and room for another form.
+pub const INSTANCE_BYTES_MAX: usize = 64;
+
+/// A bootstrap token: 256 random bits as text, and what says that it is one.
+pub const TOKEN_BYTES_MAX: usize = 128;
+
 /// Text beside an error code is for a person's eyes and never decides anything.
 pub const REASON_TEXT_BYTES_MAX: usize = 256;
 

@@ -28,7 +28,7 @@ pub enum CloseReason {
     #[error("closed by this side: {}", .0.reason)]
     Local(GoAway),
     /// The peer closed it, after this GOAWAY if it sent one.
-    #[error("closed by the peer{}", .0.as_ref().map(|away| format!(": {}", away.reason)).unwrap_or_default())]
+    #[error("closed by the peer{}", .0.as_ref().map(said).unwrap_or_default())]
     Peer(Option<GoAway>),
     /// The peer gave no sign of life.
     #[error("peer is dead")]
@@ -42,6 +42,14 @@ pub enum CloseReason {
     /// The task that drives the tunnel ended before its time, as at the end of a runtime.
     #[error("driver ended")]
     Aborted,
+}
+
+/// What a GOAWAY says, for people.
+fn said(away: &GoAway) -> String {
+    match away.text.as_str() {
+        "" => format!(": {}", away.reason),
+        text => format!(": {} ({text})", away.reason),
+    }
 }
 
 impl CloseReason {

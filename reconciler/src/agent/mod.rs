@@ -8,7 +8,6 @@
 mod applying;
 mod deliver;
 mod gate;
-pub mod join;
 mod journal;
 mod look;
 pub mod manifests;

@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
-use tunnel::{PublicKey, SecretKey};
+use tunnel::{PublicKey, SecretKey, Token};
 
 use super::applying;
 use super::deliver::Holdings;
@@ -35,6 +35,8 @@ pub struct AgentOptions {
     pub hub_keys: Vec<PublicKey>,
     /// The cluster's own key.
     pub key: Arc<SecretKey>,
+    /// A bootstrap token, while the cluster may not be registered yet.
+    pub token: Token,
     /// Where the journal is.
     pub journal: JournalPlace,
     /// The name of the pod that it runs in, where it has one: its identity in the cluster's Lease.
@@ -128,6 +130,8 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         holdings: Arc::clone(&holdings),
         applied: report,
         keeper: Arc::clone(&keeper),
+        instance: instance(),
+        token: options.token,
     });
     let dial = dialer.run(shutdown.clone()).instrument(tracing::info_span!("tunnel"));
     let apply = applying::run(options.client, applier, &holdings, applied, shutdown.clone());
@@ -139,6 +143,14 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     let look = look.instrument(tracing::info_span!("presence"));
     let _looking = AbortOnDropHandle::new(tokio::spawn(look));
     apply.await.map_err(AgentError::Apply)
+}
+
+/// A word that no other process has. Without random bytes there is none, and duplicates cannot be told apart.
+fn instance() -> String {
+    let bytes = tunnel::fresh_bytes().unwrap_or_default();
+    let hex = |byte: &u8| format!("{byte:02x}");
+    let word: String = bytes.iter().take(16).map(hex).collect();
+    word.trim_start_matches('0').to_owned()
 }
 
 /// Reads the journal, again and again while the API server does not give it; `None` at shutdown. What cannot be read is

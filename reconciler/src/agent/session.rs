@@ -9,7 +9,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tunnel::backoff::{Backoff, Outcome};
-use tunnel::{Allowance, ConnectError, ConnectOptions, PublicKey, SecretKey, TargetClass, Tunnel};
+use tunnel::{
+    Allowance, ConnectError, ConnectOptions, GoAwayReason, HandshakeError, PublicKey, SecretKey, TargetClass, Token,
+    Tunnel,
+};
 
 use super::deliver::Holdings;
 use super::presence::Keeper;
@@ -30,6 +33,10 @@ pub(super) struct Dialer {
     pub(super) holdings: Arc<Holdings>,
     pub(super) applied: watch::Receiver<ApplyReport>,
     pub(super) keeper: Arc<Keeper>,
+    /// Which process of the cluster's agents this is.
+    pub(super) instance: String,
+    /// A bootstrap token; mostly none.
+    pub(super) token: Token,
 }
 
 impl Dialer {
@@ -69,14 +76,19 @@ impl Dialer {
 
     async fn session(&self, shutdown: &CancellationToken) -> Outcome {
         let cluster = self.cluster.to_string();
-        let mut options = ConnectOptions::new(
+        let options = ConnectOptions::new(
             self.url.clone(),
             self.hub_keys.clone(),
             cluster,
             Arc::clone(&self.key),
             epoch(),
         );
-        options.allowance = self.allowance.clone();
+        let options = ConnectOptions {
+            allowance: self.allowance.clone(),
+            instance: self.instance.clone(),
+            token: self.token.clone(),
+            ..options
+        };
         match tunnel::connect(&options).await {
             Ok(tunnel) => {
                 tracing::info!(peer = %self.url, "Connected to hub.");
@@ -91,7 +103,9 @@ impl Dialer {
     }
 
     fn tell(&self, error: &ConnectError) {
-        let is_unknown = error.outcome() == Outcome::Refused;
+        // Whoever is told more needs no advice beside it.
+        let is_unknown = matches!(error, ConnectError::Handshake(HandshakeError::Refused(away))
+            if away.reason == GoAwayReason::IdentityRefused && away.text == tunnel::NOT_REGISTERED);
         let error = error as &dyn std::error::Error;
         tracing::warn!(peer = %self.url, error, "Could not connect to hub.");
         if is_unknown {

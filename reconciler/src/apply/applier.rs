@@ -171,6 +171,7 @@ impl Applier {
                 // What was known may be changed by another applier meanwhile.
                 self.session = None;
                 self.tell_trouble(words(&lease));
+                self.tell_waiting(matches!(lease, LeaseState::Waiting { .. }));
                 self.rest(None).await;
             }
         }
@@ -332,6 +333,14 @@ impl Applier {
             Some(session) => session.publish_with(&self.report, trouble),
             None => self.tell_trouble(trouble),
         }
+    }
+
+    fn tell_waiting(&self, waits: bool) {
+        self.report.send_if_modified(|report| {
+            let changed = report.waits_for_lease != waits;
+            report.waits_for_lease = waits;
+            changed
+        });
     }
 
     fn tell_trouble(&self, trouble: String) {

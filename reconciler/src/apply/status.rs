@@ -25,6 +25,8 @@ pub struct ApplyReport {
     pub api_versions: Vec<String>,
     /// What keeps the applier as a whole from working; empty when nothing does.
     pub trouble: String,
+    /// Whether another applier holds the cluster's Lease.
+    pub waits_for_lease: bool,
     /// How often others' changes were put right, since the applier began.
     pub corrections: Corrections,
     /// What its nodes have left.
@@ -56,6 +58,7 @@ impl Session {
             kubernetes_version: Some(self.version.clone()),
             api_versions: self.kinds.api_versions(),
             trouble,
+            waits_for_lease: false,
             corrections: self.corrections.sum(),
             room: Room::default(),
         };

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use render::ClusterName;
 use tokio_util::sync::CancellationToken;
-use tunnel::{Allowance, PublicKey};
+use tunnel::{Allowance, PublicKey, Token};
 
 use super::join::Join;
 use super::keys;
@@ -34,6 +34,15 @@ pub(super) struct Agent {
     /// The cluster's key, as `flotilla agent join` made it; without it, flotilla-CLUSTER.key.
     #[arg(long, env = "FLOTILLA_KEY_FILE")]
     key: Option<PathBuf>,
+    /// A token of `flotilla hub token create`: with it an agent that is not registered asks for it, once.
+    #[arg(
+        long,
+        env = "FLOTILLA_BOOTSTRAP_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN",
+        value_parser = bootstrap_token
+    )]
+    bootstrap_token: Option<Token>,
     /// Where what was taken is kept, so that an agent that restarts without its hub goes on with it: a folder, or
     /// secret:NAMESPACE/NAME for Secrets of the cluster. Without it, secret:flotilla-system/flotilla-journal for a pod
     /// inside the cluster, and the folder flotilla-CLUSTER.journal elsewhere.
@@ -142,6 +151,11 @@ pub(super) fn hub_url(text: &str) -> Result<String, String> {
     if is_whole { Ok(url) } else { Err(wrong()) }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of clap's parsers")]
+fn bootstrap_token(text: &str) -> Result<Token, String> {
+    Ok(Token(text.to_owned()))
+}
+
 pub(super) fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf {
     given.unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.key")))
 }
@@ -161,6 +175,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
             Some(_) => PathBuf::from(format!("flotilla-{cluster}.journal")).into(),
             None => JournalPlace::in_cluster(),
         }),
+        token: arguments.bootstrap_token.unwrap_or_default(),
         pod: arguments.pod.filter(|pod| !pod.is_empty()),
         age_key_file: arguments.age_key_file,
         helm: arguments.helm,

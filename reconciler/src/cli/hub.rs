@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use render::ClusterName;
 use tokio_util::sync::CancellationToken;
 
 use super::door::DoorFlags;
 use super::remote::{RemoteFlags, Sources, sources};
 use super::{exit, keys, output};
 use crate::hub::publish::StateRefs;
+use crate::hub::tokens::TokenFile;
 use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite, Peer, PeerOptions};
+use crate::limits::TOKEN_LIFE_MAX;
 
 /// Follow a repository, decide, and deliver.
 #[derive(Debug, Args)]
@@ -51,6 +55,13 @@ pub(super) struct Hub {
     /// The hub's key, made when it is missing. Agents pin it, so keep it.
     #[arg(long, env = "FLOTILLA_HUB_KEY_FILE", default_value = "flotilla-hub.key")]
     key: PathBuf,
+    /// Names of clusters and public keys, one in a line, that are not let in whatever the repository says. It is looked
+    /// at every second, and counts while Git is away.
+    #[arg(long, env = "FLOTILLA_DENY_FILE", value_name = "FILE")]
+    deny_file: Option<PathBuf>,
+    /// Where hashes of bootstrap tokens are kept, as `flotilla hub token create` writes them.
+    #[arg(long, env = "FLOTILLA_TOKENS", value_name = "FILE", default_value = TOKENS)]
+    tokens: PathBuf,
     /// Where agents dial.
     #[arg(long, env = "FLOTILLA_LISTEN", default_value = "127.0.0.1:7443", value_parser = address)]
     listen: SocketAddr,
@@ -125,6 +136,37 @@ enum HubCommand {
         #[arg(long, env = "FLOTILLA_HUB_KEY_FILE", default_value = "flotilla-hub.key")]
         key: PathBuf,
     },
+    /// Bootstrap tokens, with which agents ask for registration.
+    #[command(subcommand)]
+    Token(TokenCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Print a token with which one agent may ask once that a cluster is registered. A person merges what comes of it.
+    Create {
+        /// The cluster's name.
+        #[arg(long)]
+        cluster: ClusterName,
+        /// How long it counts: 30s, 10m, at most 1h.
+        #[arg(long, default_value = "1h", value_parser = token_life)]
+        ttl: Duration,
+        /// The hub's file of tokens.
+        #[arg(long, env = "FLOTILLA_TOKENS", value_name = "FILE", default_value = TOKENS)]
+        tokens: PathBuf,
+    },
+}
+
+/// The file of tokens by default, in the folder where the hub is started.
+const TOKENS: &str = "flotilla-hub.tokens";
+
+fn token_life(text: &str) -> Result<Duration, String> {
+    let seconds = render::time::duration_seconds(text).unwrap_or_default();
+    let life = Duration::from_secs(seconds);
+    match life.is_zero() || life > TOKEN_LIFE_MAX {
+        true => Err("it is a time such as 10m, and at most 1h".to_owned()),
+        false => Ok(life),
+    }
 }
 
 /// An address of this machine.
@@ -136,6 +178,12 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     if let Some(HubCommand::Key { key }) = arguments.command {
         super::output::print(&format!("{}\n", keys::read_or_make(&key)?.public()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(HubCommand::Token(TokenCommand::Create { cluster, ttl, tokens })) = arguments.command {
+        let life = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+        let token = TokenFile::new(tokens).create(cluster, life, Timestamp::now().as_second())?;
+        output::print(&format!("{token}\n"));
         return Ok(ExitCode::SUCCESS);
     }
     let objects = objects(&arguments);
@@ -191,6 +239,8 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         api: arguments.api,
         peers,
         key,
+        deny_file: arguments.deny_file,
+        tokens: arguments.tokens,
         kubeconfig: arguments.kubeconfig,
         helm: arguments.helm,
         earlier_managers: arguments.earlier_managers,

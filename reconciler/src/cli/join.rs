@@ -16,8 +16,8 @@ use tunnel::PublicKey;
 
 use super::agent::{AgentMode, hub_url, key_path};
 use super::{exit, keys, output};
-use crate::agent::join;
 use crate::agent::manifests::{Manifests, Rights};
+use crate::registration::cluster_file;
 
 /// Arguments of `agent join`.
 #[derive(Debug, Args)]
@@ -87,7 +87,7 @@ pub(super) fn run(join: &Join) -> anyhow::Result<ExitCode> {
     if let Some(file) = &join.manifests {
         write_manifests(join, file, rights, &path)?;
     }
-    let file = join::cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text());
+    let file = cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text());
     output::print(&file);
     Ok(ExitCode::SUCCESS)
 }

@@ -68,9 +68,14 @@ impl Shown {
         [
             self.head(),
             self.clusters_part(),
+            self.joining_part(),
+            self.knocking_part(),
             self.units_part(),
             self.findings_part(),
         ]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
         .join("\n")
     }
 
@@ -140,6 +145,50 @@ impl Shown {
             &self.clusters,
             row,
         )
+    }
+
+    /// Which clusters wait for a person to register them; nothing where none does.
+    fn joining_part(&self) -> String {
+        let waiting = self.fleet.pointer("/status/joining").and_then(Value::as_array);
+        let waiting: Vec<_> = waiting.into_iter().flatten().collect();
+        let line = |one: &&Value| {
+            let cluster = text(one, "/cluster");
+            match text(one, "/branch").as_str() {
+                "-" => {
+                    let file = one.pointer("/file").and_then(Value::as_str).unwrap_or_default();
+                    let file: String = file
+                        .lines()
+                        .map(|line| format!("    {}\n", output::visible(line)))
+                        .collect();
+                    format!("  {cluster}: push this as clusters/{cluster}.yaml\n{file}")
+                }
+                branch => format!("  {cluster}: merge branch {branch} to register it\n"),
+            }
+        };
+        let lines: String = waiting.iter().take(LINES_MAX).map(line).collect();
+        match waiting.len() {
+            0 => String::new(),
+            all => format!("Joining: {}\n{lines}{}", output::counted(all, "cluster"), rest(all)),
+        }
+    }
+
+    /// Who asks to be let in and is not; nothing where nobody does.
+    fn knocking_part(&self) -> String {
+        let callers = self.fleet.pointer("/status/knocking").and_then(Value::as_array);
+        let callers: Vec<_> = callers.into_iter().flatten().collect();
+        let line = |caller: &&Value| {
+            let count = caller.pointer("/count").and_then(Value::as_u64).unwrap_or_default();
+            let (message, last) = (text(caller, "/message"), text(caller, "/last"));
+            format!(
+                "  {message} ({}, last at {last})\n",
+                output::counted(count as usize, "time")
+            )
+        };
+        let lines: String = callers.iter().take(LINES_MAX).map(line).collect();
+        match callers.len() {
+            0 => String::new(),
+            all => format!("Knocking: {}\n{lines}{}", output::counted(all, "caller"), rest(all)),
+        }
     }
 
     fn units_part(&self) -> String {

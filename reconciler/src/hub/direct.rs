@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::Door;
 use super::blocking::blocking;
+use super::dispatch::Dial;
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::session::Sessions;
@@ -82,7 +83,11 @@ impl Direct {
     pub(super) async fn run(self, shutdown: CancellationToken) {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch = u64::try_from(epoch.as_millis()).unwrap_or(u64::MAX);
-        let (newest, ended) = self.sessions.dispatch.begin(&self.cluster, epoch, &shutdown);
+        let dial = Dial { epoch, instance: "" };
+        // Only who says which process it is can be a duplicate.
+        let Ok((newest, ended)) = self.sessions.dispatch.begin(&self.cluster, dial, &shutdown) else {
+            return;
+        };
         let door = Door::ApiServer(self.client.clone());
         self.sessions.dispatch.open(&self.cluster, epoch, door);
         tokio::join!(Box::pin(self.serve_on(newest, &ended)), self.listen(epoch, &ended));

@@ -1,6 +1,6 @@
 //! What each cluster should be told, newest only, and the session that tells it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::ClusterName;
@@ -9,6 +9,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::asking::Door;
+use crate::limits::REPLACED_INSTANCES_MAX;
 use crate::wire::Envelope;
 
 /// Cluster → its newest envelope and its session.
@@ -36,21 +37,80 @@ impl Default for Dispatch {
 #[derive(Debug)]
 struct Slot {
     newest: watch::Sender<Option<Arc<Envelope>>>,
-    session: Option<(u64, CancellationToken)>,
+    session: Option<Standing>,
+    /// Instances that the standing one took the place of.
+    replaced: VecDeque<String>,
     /// How the session's cluster is asked.
     door: Option<Door>,
     /// When its last session ended.
     left: Option<Instant>,
 }
 
+/// The session that counts.
+#[derive(Debug)]
+struct Standing {
+    epoch: u64,
+    instance: String,
+    /// It said that another agent of this cluster applies, so that the other one is heard rather.
+    is_waiting: bool,
+    token: CancellationToken,
+}
+
+/// Who a session is with, of all that have a cluster's identity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dial<'a> {
+    /// The newest one counts.
+    pub(super) epoch: u64,
+    /// Which process; may be empty.
+    pub(super) instance: &'a str,
+}
+
+/// A session that began: what its cluster should be told, and what ends it.
+pub(super) type Begun = (watch::Receiver<Option<Arc<Envelope>>>, CancellationToken);
+
+/// A session that may not begin: another agent with this identity is there, and was first to take this one's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Duplicate;
+
 impl Default for Slot {
     fn default() -> Self {
         Self {
             newest: watch::Sender::new(None),
             session: None,
+            replaced: VecDeque::new(),
             door: None,
             left: None,
         }
+    }
+}
+
+impl Slot {
+    /// Whether a dial is an agent whose place the standing one took, and that did not end. One of the two would take it
+    /// from the other again and again.
+    fn is_duplicate(&self, dial: Dial<'_>) -> bool {
+        let was_replaced = self.replaced.iter().any(|instance| instance == dial.instance);
+        was_replaced && self.session.as_ref().is_some_and(|standing| !standing.is_waiting)
+    }
+
+    /// Lets a dial take the place of the one that stands.
+    fn stand(&mut self, dial: Dial<'_>, token: CancellationToken) {
+        self.replaced.retain(|instance| instance != dial.instance);
+        if let Some(older) = self.session.take() {
+            older.token.cancel();
+            if !older.instance.is_empty() && older.instance != dial.instance {
+                self.replaced.push_back(older.instance);
+            }
+            if self.replaced.len() > REPLACED_INSTANCES_MAX {
+                self.replaced.pop_front();
+            }
+        }
+        self.session = Some(Standing {
+            epoch: dial.epoch,
+            instance: dial.instance.to_owned(),
+            is_waiting: false,
+            token,
+        });
+        self.door = None;
     }
 }
 
@@ -71,29 +131,38 @@ impl Dispatch {
     pub(super) fn begin(
         &self,
         cluster: &ClusterName,
-        epoch: u64,
+        dial: Dial<'_>,
         parent: &CancellationToken,
-    ) -> (watch::Receiver<Option<Arc<Envelope>>>, CancellationToken) {
+    ) -> Result<Begun, Duplicate> {
         let mut clusters = self.clusters();
         let slot = clusters.entry(cluster.clone()).or_default();
+        if slot.is_duplicate(dial) {
+            return Err(Duplicate);
+        }
         let token = parent.child_token();
         match &slot.session {
-            Some((standing, _)) if *standing > epoch => token.cancel(),
-            standing => {
-                if let Some((_, older)) = standing {
-                    older.cancel();
-                }
-                slot.session = Some((epoch, token.clone()));
-                slot.door = None;
-            }
+            Some(standing) if standing.epoch > dial.epoch => token.cancel(),
+            _ => slot.stand(dial, token.clone()),
         }
-        (slot.newest.subscribe(), token)
+        Ok((slot.newest.subscribe(), token))
+    }
+
+    /// Notes whether the agent of a session waits for another one that applies.
+    pub(super) fn waits(&self, cluster: &ClusterName, epoch: u64, is_waiting: bool) {
+        if let Some(standing) = self
+            .clusters()
+            .get_mut(cluster)
+            .and_then(|slot| slot.session.as_mut())
+            .filter(|standing| standing.epoch == epoch)
+        {
+            standing.is_waiting = is_waiting;
+        }
     }
 
     /// Notes that a session ended.
     pub(super) fn end(&self, cluster: &ClusterName, epoch: u64) {
         if let Some(slot) = self.clusters().get_mut(cluster)
-            && slot.session.as_ref().is_some_and(|(standing, _)| *standing == epoch)
+            && slot.session.as_ref().is_some_and(|standing| standing.epoch == epoch)
         {
             slot.session = None;
             slot.door = None;
@@ -104,7 +173,7 @@ impl Dispatch {
     /// Lets a session's cluster be asked, unless a newer session has taken its place.
     pub(super) fn open(&self, cluster: &ClusterName, epoch: u64, door: Door) {
         if let Some(slot) = self.clusters().get_mut(cluster)
-            && slot.session.as_ref().is_some_and(|(standing, _)| *standing == epoch)
+            && slot.session.as_ref().is_some_and(|standing| standing.epoch == epoch)
         {
             slot.door = Some(door);
             self.opened.notify_waiters();
@@ -164,11 +233,11 @@ impl Dispatch {
     /// Forgets a cluster that is registered no more, and ends its session.
     pub(super) fn forget(&self, cluster: &ClusterName) {
         if let Some(Slot {
-            session: Some((_, token)),
+            session: Some(standing),
             ..
         }) = self.clusters().remove(cluster)
         {
-            token.cancel();
+            standing.token.cancel();
         }
     }
 }
@@ -177,20 +246,67 @@ impl Dispatch {
 mod tests {
     use super::*;
 
+    fn cluster() -> ClusterName {
+        ClusterName::parse("a").expect("a valid cluster")
+    }
+
+    /// Begins a session; `None` for a duplicate.
+    fn session(dispatch: &Dispatch, epoch: u64, instance: &str) -> Option<CancellationToken> {
+        let dial = Dial { epoch, instance };
+        let begun = dispatch.begin(&cluster(), dial, &CancellationToken::new());
+        begun.ok().map(|(_, token)| token)
+    }
+
     #[test]
     fn the_newest_session_ends_the_older_one() {
         let dispatch = Dispatch::default();
-        let cluster = ClusterName::parse("a").expect("a valid cluster");
-        let parent = CancellationToken::new();
-        let (_, first) = dispatch.begin(&cluster, 5, &parent);
-        let (_, second) = dispatch.begin(&cluster, 6, &parent);
-        let (_, late) = dispatch.begin(&cluster, 4, &parent);
+        let sessions = [5, 6, 4].map(|epoch| session(&dispatch, epoch, "").expect("it may begin"));
         assert_eq!(
-            [first.is_cancelled(), second.is_cancelled(), late.is_cancelled()],
+            sessions.each_ref().map(CancellationToken::is_cancelled),
             [true, false, true]
         );
-        dispatch.forget(&cluster);
-        assert!(second.is_cancelled());
+        dispatch.forget(&cluster());
+        assert!(sessions[1].is_cancelled());
+    }
+
+    #[test]
+    fn of_two_agents_with_one_identity_the_later_one_stays() {
+        let dispatch = Dispatch::default();
+        let original = session(&dispatch, 1, "original").expect("it may begin");
+        let copy = session(&dispatch, 2, "copy").expect("it may be a restart");
+        assert!(original.is_cancelled(), "it may be dead");
+        for epoch in 3..60 {
+            assert!(
+                session(&dispatch, epoch, "original").is_none(),
+                "it is not dead, so that there are two"
+            );
+        }
+        assert!(!copy.is_cancelled(), "nothing goes to and fro");
+        let redialled = session(&dispatch, 60, "copy").expect("a process may dial again");
+        assert!(copy.is_cancelled() && !redialled.is_cancelled());
+        dispatch.end(&cluster(), 60);
+        assert!(session(&dispatch, 61, "original").is_some(), "it is alone again");
+    }
+
+    #[test]
+    fn an_agent_that_waits_for_the_lease_makes_room_for_the_one_that_has_it() {
+        let dispatch = Dispatch::default();
+        let _applying = session(&dispatch, 1, "applying");
+        let waiting = session(&dispatch, 2, "waiting").expect("it may be a restart");
+        dispatch.waits(&cluster(), 2, true);
+        assert!(session(&dispatch, 3, "applying").is_some());
+        assert!(waiting.is_cancelled());
+        assert!(session(&dispatch, 4, "waiting").is_none(), "the one that applies stays");
+    }
+
+    #[test]
+    fn agents_that_restart_without_end_leave_no_more_than_a_few_names() {
+        let dispatch = Dispatch::default();
+        for epoch in 0..1_000 {
+            session(&dispatch, epoch, &format!("process-{epoch}")).expect("it may begin");
+        }
+        let clusters = dispatch.clusters();
+        assert_eq!(clusters[&cluster()].replaced.len(), REPLACED_INSTANCES_MAX);
     }
 
     #[tokio::test(start_paused = true)]
@@ -212,8 +328,7 @@ mod tests {
         let begin = Instant::now();
         assert!(soon(3).await.is_none());
         assert_eq!(begin.elapsed(), Duration::ZERO, "it is long gone");
-        let parent = CancellationToken::new();
-        let (_, _session) = dispatch.begin(&cluster, 1, &parent);
+        let _session = session(&dispatch, 1, "");
         dispatch.end(&cluster, 1);
         let begin = Instant::now();
         assert!(soon(3).await.is_none());

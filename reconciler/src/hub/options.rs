@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tunnel::SecretKey;
 
+use super::deny::DenyError;
 use super::door::{DoorError, DoorOptions};
 use super::objects::HubCluster;
 use super::peers::PeerOptions;
@@ -55,6 +56,10 @@ pub struct HubOptions {
     pub peers: PeerOptions,
     /// The hub's key.
     pub key: Arc<SecretKey>,
+    /// Hashes of bootstrap tokens; looked at every second, once it is there.
+    pub tokens: PathBuf,
+    /// Names and keys that are not let in, whatever the repository says; looked at every second.
+    pub deny_file: Option<PathBuf>,
     /// The kubeconfig with the contexts of clusters without an agent.
     pub kubeconfig: Option<PathBuf>,
     /// The helm program, for clusters without an agent.
@@ -98,6 +103,9 @@ pub enum HubError {
     /// The door for people could not be opened.
     #[error("failed to open the door for people")]
     Door(#[source] DoorError),
+    /// The deny list could not be read at the start. Nobody is let in by mistake.
+    #[error("failed to take over the deny list")]
+    Deny(#[source] DenyError),
     /// The API could not be served.
     #[error("failed to serve the API")]
     Serve(#[source] ServeError),

@@ -5,11 +5,18 @@ use std::sync::Arc;
 
 use render::describe::Description;
 use render::plan::{ObjectChange, changes, deltas};
-use render::{Digest, Published, Revision};
+use render::{ClusterName, Digest, Published, Revision};
+use tunnel::PublicKey;
 
 use super::engine::{Event, Proposed};
 use super::keeper::Keeper;
 use super::publish::{CommitId, Proposal, SourceCommit, Standing, StateError, StateRef, Summary, UnitSummary, message};
+use crate::registration::cluster_file;
+
+/// The file of a cluster whose agent asks for registration. Labels are a person's to add.
+pub(super) fn proposed_file(cluster: &ClusterName, key: &PublicKey) -> String {
+    cluster_file(cluster, key, &[], "Dual")
+}
 
 impl Keeper {
     /// Proposes, and withdraws the proposals that this one takes the place of.
@@ -53,6 +60,22 @@ impl Keeper {
     pub(super) fn withdraw(&self, rendered: &Revision, open: bool) -> Result<Event, StateError> {
         let kept = self.repository().withdraw_all(self.known(rendered)?, None, open)?;
         Ok(Event::Withdrawn { open, kept })
+    }
+
+    /// Proposes the files of clusters whose agents ask for registration, and withdraws those that nobody asks for any more.
+    pub(super) fn register(
+        &self,
+        source: &Revision,
+        wanted: BTreeMap<ClusterName, PublicKey>,
+        seconds: i64,
+    ) -> Result<Event, StateError> {
+        let files = wanted
+            .iter()
+            .map(|(cluster, key)| (cluster.clone(), proposed_file(cluster, key)));
+        let registrations = self
+            .repository()
+            .propose_registrations(source, &files.collect(), seconds)?;
+        Ok(Event::RegistrationsProposed { wanted, registrations })
     }
 
     /// What a proposal's branch says, which may be an older commit of source than was planned, or more than the

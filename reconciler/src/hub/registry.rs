@@ -1,17 +1,72 @@
-//! Who may connect: the registered clusters' keys, as the accepted revision says.
+//! Who may connect: the registered clusters' keys, as the accepted revision says, without those that the hub's own deny
+//! list has; and who asked and may not.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use render::published::Departure;
 use render::{ClusterName, Fleet};
 use tokio::sync::watch;
-use tunnel::{KeyLookup, PublicKey};
+use tunnel::{KeyLookup, PublicKey, Stranger};
+
+use super::clock::seconds;
+use super::deny::Denied;
+use super::knocks::{Knock, Table, Why};
+use super::tokens::{TokenError, TokenFile, Tokens, Worth};
 
 /// Cluster → the keys it may prove.
+type Keys = BTreeMap<String, Vec<PublicKey>>;
+
+/// Who may connect, and who asked.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
+    known: watch::Sender<Known>,
+    knocks: Mutex<Table>,
+    tokens: Mutex<Tokens>,
+    /// Whether registrations are proposed as branches.
+    is_proposing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Known {
     /// `None` before the first revision.
-    keys: watch::Sender<Option<BTreeMap<String, Vec<PublicKey>>>>,
+    keys: Option<Keys>,
+    denied: Denied,
+}
+
+impl Known {
+    /// The keys in a cluster's file.
+    fn registered(&self, cluster: &str) -> &[PublicKey] {
+        let keys = self.keys.as_ref().and_then(|keys| keys.get(cluster));
+        keys.map_or(&[], Vec::as_slice)
+    }
+
+    /// Those of them that count.
+    fn counting(&self, cluster: &str) -> Vec<PublicKey> {
+        let keys = self.registered(cluster).iter();
+        keys.filter(|key| !self.denied.has(cluster, key)).copied().collect()
+    }
+
+    /// Why a caller that proved `key`, or none, is not let in.
+    fn why_not(&self, cluster: &str, key: Option<&PublicKey>) -> Why {
+        let is_denied = match key {
+            Some(key) => self.denied.has(cluster, key),
+            None => self.denied.has_cluster(cluster),
+        };
+        if is_denied {
+            return Why::Denied;
+        }
+        let keys = self.keys.iter().flatten();
+        let owner = keys
+            .filter(|(_, keys)| key.is_some_and(|key| keys.contains(key)))
+            .find_map(|(name, _)| ClusterName::parse(name.clone()).ok());
+        match owner {
+            Some(name) => Why::RegisteredAs { name },
+            None if self.registered(cluster).is_empty() => Why::NotRegistered,
+            None => Why::OtherKey,
+        }
+    }
 }
 
 impl Registry {
@@ -26,41 +81,145 @@ impl Registry {
                 .collect();
             (cluster.name.to_string(), keys)
         };
-        let mut keys: BTreeMap<String, Vec<PublicKey>> = fleet.clusters.values().map(keys_of).collect();
+        let mut keys: Keys = fleet.clusters.values().map(keys_of).collect();
         for (name, departed) in departed {
             let own = departed.public_keys.iter().filter_map(|text| text.parse().ok());
             keys.entry(name.to_string()).or_insert_with(|| own.collect());
         }
-        self.keys.send_replace(Some(keys));
+        self.known.send_modify(|known| known.keys = Some(keys));
+    }
+
+    /// Takes over a deny list; whether it is another one than before.
+    pub(super) fn deny(&self, denied: Denied) -> bool {
+        self.known.send_if_modified(|known| {
+            let changed = known.denied != denied;
+            known.denied = denied;
+            changed
+        })
+    }
+
+    /// Whether the deny list is what ends a session.
+    pub(super) fn is_denied(&self, cluster: &ClusterName, key: &PublicKey) -> bool {
+        self.known.borrow().denied.has(cluster.as_str(), key)
     }
 
     /// Waits for the first revision. An agent that is refused comes back a minute later, so nobody is
     /// judged before it is known who there is.
     pub(super) async fn known(&self) {
-        self.wait(Option::is_some).await;
+        self.wait(|known| known.keys.is_some()).await;
     }
 
-    /// Waits until a cluster may not prove `key` any more: its file is gone, or names the key no more.
+    /// Waits until a cluster may not prove `key` any more: its file is gone, or names the key no more, or the deny list has
+    /// it.
     pub(super) async fn revoked(&self, cluster: &ClusterName, key: &PublicKey) {
-        self.wait(|keys| !keys_of(keys.as_ref(), cluster.as_str()).contains(key))
-            .await;
+        self.wait(|known| !known.counting(cluster.as_str()).contains(key)).await;
     }
 
-    async fn wait(&self, until: impl FnMut(&Option<BTreeMap<String, Vec<PublicKey>>>) -> bool) {
+    async fn wait(&self, until: impl FnMut(&Known) -> bool) {
         // The sender is this registry's own, so it is there as long as somebody waits.
-        let mut keys = self.keys.subscribe();
-        let _found = keys.wait_for(until).await;
+        let mut known = self.known.subscribe();
+        let _found = known.wait_for(until).await;
+    }
+
+    fn knocks(&self) -> MutexGuard<'_, Table> {
+        self.knocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says whether registrations are proposed as branches; else a person writes the files.
+    pub(super) fn propose(&self, is_proposing: bool) {
+        self.is_proposing.store(is_proposing, Ordering::Relaxed);
+    }
+
+    /// Brings what was used here into the file of tokens, and takes over what is in it. What it says counts: of two hubs
+    /// one was first there.
+    pub(super) fn sync_tokens(&self, file: &TokenFile) -> Result<BTreeMap<ClusterName, PublicKey>, TokenError> {
+        let used = self.tokens().clone();
+        let known = self.known.borrow().keys.clone();
+        // Before the fleet is known nothing can be called merged.
+        let is_registered = |cluster: &ClusterName, key: &PublicKey| {
+            let keys = known.as_ref().and_then(|keys| keys.get(cluster.as_str()));
+            keys.is_some_and(|keys| keys.contains(key))
+        };
+        let tokens = file.change(|tokens| {
+            tokens.take_used(&used);
+            tokens.clean(seconds(), is_registered);
+            tokens.clone()
+        })?;
+        let wanted = tokens.wanted();
+        let mut mine = self.tokens();
+        // What was used while the file was written is in the next one.
+        let newer = std::mem::replace(&mut *mine, tokens);
+        mine.take_used(&newer);
+        Ok(wanted)
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, Tokens> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Judges a token, and says what its agent is told.
+    fn spend(&self, cluster: &ClusterName, key: &PublicKey, token: &str) -> (Why, String) {
+        match self.tokens().spend(cluster, key, token, seconds()) {
+            Worth::First | Worth::Again => {
+                let told = match self.is_proposing.load(Ordering::Relaxed) {
+                    true => format!("proposed as branch flotilla/register-{cluster}; merge it"),
+                    false => "the hub may not write to the repository: flotilla status shows the file to push".to_owned(),
+                };
+                (Why::Proposed, told)
+            }
+            Worth::Nothing => (
+                Why::TokenRefused,
+                "the bootstrap token is unknown, of another cluster, too old or used; make a new one with flotilla hub token create"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Notes a second agent with one identity.
+    pub(super) fn duplicate(&self, cluster: &ClusterName, key: PublicKey) {
+        let why = Why::DuplicateAgent;
+        self.knocks().knock(cluster.clone(), Some(key), why, seconds());
+    }
+
+    /// Notes that a caller was let in.
+    pub(super) fn let_in(&self, cluster: &ClusterName, key: &PublicKey) {
+        self.knocks().let_in(cluster, key);
+    }
+
+    /// Who asked and is not let in, where that is other than it was when this was asked last.
+    pub(super) fn news(&self) -> Option<Vec<Knock>> {
+        self.knocks().news(seconds())
     }
 }
 
 impl KeyLookup for Registry {
     fn keys_of(&self, cluster: &str) -> Vec<PublicKey> {
-        keys_of(self.keys.borrow().as_ref(), cluster).to_vec()
+        self.known.borrow().counting(cluster)
     }
-}
 
-fn keys_of<'a>(keys: Option<&'a BTreeMap<String, Vec<PublicKey>>>, cluster: &str) -> &'a [PublicKey] {
-    keys.and_then(|keys| keys.get(cluster)).map_or(&[], Vec::as_slice)
+    fn stranger(&self, stranger: &Stranger<'_>) -> Option<String> {
+        // What is no name is nobody that a person could register; the log has it.
+        let cluster = ClusterName::parse(stranger.cluster.to_owned()).ok()?;
+        let why = self.known.borrow().why_not(stranger.cluster, stranger.key.as_ref());
+        let with_token = match (&why, stranger.key) {
+            // A token is for a cluster that is not there yet.
+            (Why::NotRegistered, Some(key)) if !stranger.token.is_empty() => {
+                Some(self.spend(&cluster, &key, stranger.token))
+            }
+            _ => None,
+        };
+        if let Some((why, told)) = with_token {
+            self.knocks().knock(cluster, stranger.key, why, seconds());
+            return Some(told);
+        }
+        let told = match &why {
+            // It proved to hold the key, so that it may know whose that is.
+            Why::RegisteredAs { name } => Some(format!("this key is registered as cluster {name}")),
+            _ => None,
+        };
+        self.knocks().knock(cluster, stranger.key, why, seconds());
+        told
+    }
 }
 
 #[cfg(test)]
@@ -143,5 +302,92 @@ mod tests {
         );
         registry.replace(&fleet(&[&new]), &departed);
         assert!(is_over(registry.revoked(&oslo, &old)).await, "its file counts alone");
+    }
+
+    #[tokio::test]
+    async fn a_denied_key_or_name_is_out_whatever_the_file_says() {
+        let (registry, one, other) = (Registry::default(), key(), key());
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        registry.replace(&fleet(&[&one, &other]), &BTreeMap::new());
+        assert!(registry.deny(Denied::parse(&one.to_string()).expect("a list")));
+        assert!(is_over(registry.revoked(&oslo, &one)).await, "its key is denied");
+        assert!(!is_over(registry.revoked(&oslo, &other)).await, "the other one counts");
+        assert_eq!(registry.keys_of("oslo"), [other]);
+        registry.deny(Denied::parse("oslo").expect("a list"));
+        assert!(is_over(registry.revoked(&oslo, &other)).await, "its name is denied");
+        assert!(registry.deny(Denied::default()));
+        assert_eq!(registry.keys_of("oslo"), [one, other], "and all is as before");
+    }
+
+    #[test]
+    fn a_stranger_is_told_apart_by_what_it_proved() {
+        let (registry, own, new) = (Registry::default(), key(), key());
+        registry.replace(&fleet(&[&own]), &BTreeMap::new());
+        let knock = |cluster: &str, key: Option<PublicKey>| {
+            let stranger = Stranger {
+                cluster,
+                key,
+                token: "",
+            };
+            let told = registry.stranger(&stranger);
+            let all = registry.news().expect("somebody knocked");
+            let this = all
+                .into_iter()
+                .find(|knock| knock.cluster.as_str() == cluster && knock.key == key);
+            (this.expect("it is listed").why, told)
+        };
+        assert_eq!(knock("rome", Some(new)), (Why::NotRegistered, None));
+        assert_eq!(
+            knock("oslo", Some(new)),
+            (Why::OtherKey, None),
+            "installed anew, or somebody else"
+        );
+        assert_eq!(knock("oslo", None), (Why::OtherKey, None));
+        let (why, told) = knock("roma", Some(own));
+        let name = ClusterName::parse("oslo").expect("a valid cluster");
+        assert_eq!(why, Why::RegisteredAs { name }, "it was renamed");
+        assert!(told.is_some_and(|told| told.contains("oslo")));
+        registry.deny(Denied::parse("rome").expect("a list"));
+        assert_eq!(knock("rome", Some(new)), (Why::Denied, None));
+    }
+
+    #[test]
+    fn a_token_gives_the_right_to_ask_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = TokenFile::new(folder.path().join("tokens"));
+        let (registry, own, new) = (Registry::default(), key(), key());
+        registry.replace(&fleet(&[&own]), &BTreeMap::new());
+        registry.propose(true);
+        let [rome, oslo] = ["rome", "oslo"].map(|name| ClusterName::parse(name).expect("a valid cluster"));
+        let token = file.create(rome.clone(), 3_600, seconds()).expect("it is made");
+        registry.sync_tokens(&file).expect("readable");
+        let ask = |cluster: &ClusterName, key: PublicKey, token: &str| {
+            let cluster = cluster.as_str();
+            let key = Some(key);
+            let told = registry.stranger(&Stranger { cluster, key, token });
+            assert!(!registry.keys_of(cluster).contains(&new), "nobody is let in by a token");
+            told
+        };
+        assert_eq!(
+            ask(&oslo, new, &token),
+            None,
+            "another cluster's things are not to be had with it"
+        );
+        assert!(ask(&rome, new, "a guess").is_some_and(|told| told.contains("unknown")));
+        assert!(ask(&rome, new, &token).is_some_and(|told| told.contains("branch flotilla/register-rome")));
+        assert!(ask(&rome, own, &token).is_some(), "the key is another cluster's");
+        let wanted = registry.sync_tokens(&file).expect("readable");
+        assert_eq!(wanted, BTreeMap::from([(rome.clone(), new)]));
+        // The hub restarts, and nothing is asked for twice.
+        let restarted = Registry::default();
+        restarted.replace(&fleet(&[&own]), &BTreeMap::new());
+        assert_eq!(restarted.sync_tokens(&file).expect("readable"), wanted);
+        let reasons: Vec<_> = registry
+            .news()
+            .expect("they knocked")
+            .into_iter()
+            .map(|knock| knock.why)
+            .collect();
+        assert!(reasons.contains(&Why::Proposed), "{reasons:?}");
     }
 }

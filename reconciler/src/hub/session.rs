@@ -15,7 +15,7 @@ use tunnel::{
 
 use super::asking::Door;
 use super::blocking::blocking;
-use super::dispatch::Dispatch;
+use super::dispatch::{Dial, Dispatch};
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::push::{self, Pushing};
@@ -40,6 +40,9 @@ pub(super) struct Sessions {
     pub(super) pushing: Arc<Pushing>,
 }
 
+/// What the later of two agents with one identity is told; docs/register-a-cluster.md quotes it.
+const DUPLICATE: &str = "duplicate agent: another one with this cluster's key is connected";
+
 #[derive(Debug, thiserror::Error)]
 enum SessionError {
     #[error("the agent took no deliver stream")]
@@ -58,7 +61,18 @@ impl Sessions {
             session,
         } = tunnel;
         let epoch = peer.epoch;
-        let (newest, ended) = self.dispatch.begin(&cluster, epoch, shutdown);
+        let dial = Dial {
+            epoch,
+            instance: &peer.instance,
+        };
+        let Ok((newest, ended)) = self.dispatch.begin(&cluster, dial, shutdown) else {
+            self.registry.duplicate(&cluster, peer.key);
+            tracing::warn!(cluster = %cluster, epoch, "Refused a duplicate agent: another one with this key is connected.");
+            session.close(GoAway::new(GoAwayReason::Replaced, DUPLICATE));
+            let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
+            return;
+        };
+        self.registry.let_in(&cluster, &peer.key);
         self.dispatch.open(&cluster, epoch, Door::Agent(opener.clone()));
         tracing::info!(cluster = %cluster, epoch, version = peer.version, "Agent connected.");
         let _sent = self
@@ -80,11 +94,15 @@ impl Sessions {
         );
         let span = tracing::info_span!("push", cluster = %cluster);
         let mut pushes = AbortOnDropHandle::new(tokio::spawn(pushes.instrument(span)));
-        let talk = self.talk(&cluster, newest, (said, heard), &opener, &mut incoming);
+        let talk = self.talk((&cluster, epoch), newest, (said, heard), &opener, &mut incoming);
         let (away, reason) = tokio::select! {
             biased;
             () = self.registry.revoked(&cluster, &peer.key) => {
-                (GoAwayReason::Revoked, "the cluster's file is gone or names this key no more".to_owned())
+                let why = match self.registry.is_denied(&cluster, &peer.key) {
+                    true => "the hub's deny list has this cluster or its key",
+                    false => "the cluster's file is gone or names this key no more",
+                };
+                (GoAwayReason::Revoked, why.to_owned())
             }
             () = ended.cancelled() => why_ended(shutdown),
             reason = session.closed() => (GoAwayReason::Shutdown, reason.to_string()),
@@ -93,7 +111,12 @@ impl Sessions {
         // Whoever applied through this tunnel gives the Lease back while there is one.
         stop.cancel();
         let _given_back = timeout(PUSH_END_TIMEOUT, &mut pushes).await;
-        session.close(GoAway::new(away, "session ended"));
+        // What a person at the agent can do something about.
+        let text = match away {
+            GoAwayReason::Revoked | GoAwayReason::Replaced => reason.as_str(),
+            _ => "session ended",
+        };
+        session.close(GoAway::new(away, text));
         // The word for it goes out before the connection: without it an agent sees a broken one.
         let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
         self.dispatch.end(&cluster, epoch);
@@ -104,7 +127,7 @@ impl Sessions {
     /// Tells and listens until one of the two is over, and says why.
     async fn talk(
         &self,
-        cluster: &ClusterName,
+        of: (&ClusterName, u64),
         newest: watch::Receiver<Option<Arc<Envelope>>>,
         (said, heard): (watch::Sender<Option<Held>>, watch::Receiver<Option<Held>>),
         opener: &Opener,
@@ -118,7 +141,7 @@ impl Sessions {
         };
         let listen = async {
             while let Some(open) = incoming.next().await {
-                self.opened(cluster, open, &told, &said).await;
+                self.opened(of, open, &told, &said).await;
             }
         };
         tokio::select! {
@@ -210,7 +233,7 @@ impl Sessions {
 
     async fn opened(
         &self,
-        cluster: &ClusterName,
+        of: (&ClusterName, u64),
         opened: IncomingOpen,
         told: &watch::Receiver<Option<Arc<Envelope>>>,
         said: &watch::Sender<Option<Held>>,
@@ -221,14 +244,14 @@ impl Sessions {
             return;
         }
         let Ok(stream) = responder.accept() else { return };
-        if let Err(error) = self.reports(cluster, stream, told, said).await {
-            tracing::debug!(cluster = %cluster, error = &error as &dyn std::error::Error, "Lost report stream.");
+        if let Err(error) = self.reports(of, stream, told, said).await {
+            tracing::debug!(cluster = %of.0, error = &error as &dyn std::error::Error, "Lost report stream.");
         }
     }
 
     async fn reports<S>(
         &self,
-        cluster: &ClusterName,
+        (cluster, epoch): (&ClusterName, u64),
         stream: S,
         told: &watch::Receiver<Option<Arc<Envelope>>>,
         said: &watch::Sender<Option<Held>>,
@@ -247,6 +270,7 @@ impl Sessions {
             if push::speaks(&told.borrow(), &report.held) {
                 continue;
             }
+            self.dispatch.waits(cluster, epoch, report.waits_for_lease);
             let _sent = self
                 .events
                 .send(Event::Reported {

@@ -53,6 +53,9 @@ pub struct Report {
     /// What keeps the applier as a whole from working: no API server, no lease; empty when nothing does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trouble: String,
+    /// Whether another agent applies in this cluster, so that this one only stands by.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_lease: bool,
     /// How often others' changes were put right, since the applier began.
     #[serde(default, skip_serializing_if = "Corrections::are_none")]
     pub corrections: Corrections,
@@ -147,6 +150,7 @@ impl Report {
             capacity,
             capacity_unknown,
             trouble: applied.trouble,
+            waits_for_lease: applied.waits_for_lease,
             corrections: applied.corrections,
         }
     }

@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use super::{Tunnel, start};
 use crate::allowance::Allowance;
 use crate::driver::{tune, websocket_config};
+use crate::frame::Token;
 use crate::handshake::{HandshakeError, Introduction, as_hub};
 use crate::identity::{PublicKey, SecretKey};
 use crate::limits::{HANDSHAKE_TIMEOUT, STEP_TIMEOUT};
@@ -33,6 +34,23 @@ pub trait KeyLookup: Send + Sync {
     fn spread(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// Hears of an agent that proved none of them, and says what that one is told; nothing beyond that it is refused by
+    /// default.
+    fn stranger(&self, stranger: &Stranger<'_>) -> Option<String> {
+        let _nobody_is_told = stranger;
+        None
+    }
+}
+
+/// An agent that is not let in.
+pub struct Stranger<'a> {
+    /// The name that it gave, as it gave it.
+    pub cluster: &'a str,
+    /// The key that it proved to hold, where it said which; older agents do not.
+    pub key: Option<PublicKey>,
+    /// The bootstrap token that it has; may be empty.
+    pub token: &'a str,
 }
 
 impl<F: Fn(&str) -> Option<Vec<PublicKey>> + Send + Sync> KeyLookup for F {
@@ -168,8 +186,10 @@ where
         exporter,
         spread: options.keys.spread(),
         held: &[],
+        instance: "",
+        token: &Token::default(),
     };
-    let agreed = as_hub(&mut socket, &us, |cluster| options.keys.keys_of(cluster)).await;
+    let agreed = as_hub(&mut socket, &us, &*options.keys).await;
     let agreed = agreed.map_err(AcceptError::Handshake)?;
     Ok(start(socket, agreed, options.allowance.clone()))
 }

@@ -17,6 +17,7 @@ use super::{Tunnel, start};
 use crate::allowance::Allowance;
 use crate::backoff::Outcome;
 use crate::driver::{tune, websocket_config};
+use crate::frame::Token;
 use crate::handshake::{HandshakeError, Introduction, as_agent};
 use crate::identity::{PublicKey, SecretKey};
 use crate::limits::{CLUSTER_NAME_BYTES_MAX, HANDSHAKE_TIMEOUT, STEP_TIMEOUT};
@@ -44,6 +45,10 @@ pub struct ConnectOptions {
     pub proxy: Option<Proxy>,
     /// Ids of hubs that there is a tunnel to already: one of them is left at once, and keeps its tunnel.
     pub held: Vec<String>,
+    /// Which process of the cluster's agents this is: the same for all its dials, and no other's. May be empty.
+    pub instance: String,
+    /// A bootstrap token, while the cluster is not registered.
+    pub token: Token,
     /// For all steps together; raising it only makes a dead address cost more.
     pub handshake_timeout: Duration,
     /// Memory, meters and bandwidth of its tunnels.
@@ -71,6 +76,8 @@ impl ConnectOptions {
             tls: HubTls::Pinned,
             proxy: None,
             held: Vec::new(),
+            instance: String::new(),
+            token: Token::default(),
             handshake_timeout,
             allowance: Allowance::default(),
         }
@@ -207,6 +214,8 @@ async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
         exporter,
         spread: Duration::ZERO,
         held: &options.held,
+        instance: &options.instance,
+        token: &options.token,
     };
     let agreed = as_agent(&mut socket, &us, &options.pins)
         .await

@@ -74,6 +74,8 @@ pub struct PeerInfo {
     pub version: String,
     /// The key it proved to hold.
     pub key: PublicKey,
+    /// Which process of its cluster's agents this is, as it says; empty from older ones, and when the peer is a hub.
+    pub instance: String,
     /// Which replica of the hub this is; empty when the peer is an agent.
     pub server_id: String,
     /// Where else the hub can be reached; may be empty.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    Auth, Frame, GoAway, GoAwayReason, Hello, Kind, Nonce, Open, OpenCode, ProtocolRange, Reset, TargetClass, decode,
-    encode,
+    Auth, Frame, GoAway, GoAwayReason, Hello, Kind, Nonce, Open, OpenCode, ProtocolRange, Reset, TargetClass, Token,
+    decode, encode,
 };
 use crate::limits::FRAME_PAYLOAD_BYTES_MAX;
 
@@ -28,6 +28,9 @@ fn hello(cluster: &str) -> Hello {
         endpoints: Vec::new(),
         channel_binding: true,
         signature: String::new(),
+        key: String::new(),
+        instance: String::new(),
+        token: Token::default(),
     }
 }
 

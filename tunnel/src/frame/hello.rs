@@ -1,12 +1,14 @@
 //! The first frame each way: what a peer speaks, grants and is.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    CLUSTER_NAME_BYTES_MAX, ENDPOINTS_MAX, FRAME_PAYLOAD_BYTES_MAX, FRAME_PAYLOAD_BYTES_MIN, WINDOW_BYTES_MAX,
-    WINDOW_BYTES_MIN,
+    CLUSTER_NAME_BYTES_MAX, ENDPOINTS_MAX, FRAME_PAYLOAD_BYTES_MAX, FRAME_PAYLOAD_BYTES_MIN, INSTANCE_BYTES_MAX,
+    TOKEN_BYTES_MAX, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,
 };
 
 /// 32 random bytes, as base64 on the wire: a signature over it is good for one handshake only.
@@ -87,6 +89,35 @@ pub struct Hello {
     /// The agent's proof, base64 of 64 bytes; empty in a hub's HELLO, whose proof is AUTH.
     #[serde(default)]
     pub signature: String,
+    /// The key that `signature` was made with, as text, so that a hub can tell callers that it does not know yet apart;
+    /// empty in a hub's HELLO.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub key: String,
+    /// Which process of the cluster's agents this is: the same for all its dials; empty in a hub's HELLO.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub instance: String,
+    /// A bootstrap token, from an agent that is not registered yet; never shown.
+    #[serde(default, skip_serializing_if = "Token::is_empty")]
+    pub token: Token,
+}
+
+/// A secret word. Its `Debug` shows none of it.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(pub String);
+
+impl Token {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_empty() { "none" } else { "…" })
+    }
 }
 
 impl Hello {
@@ -107,6 +138,12 @@ impl Hello {
         }
         if self.cluster.len() > CLUSTER_NAME_BYTES_MAX {
             return Err("cluster name is too long");
+        }
+        if self.instance.len() > INSTANCE_BYTES_MAX {
+            return Err("instance is too long");
+        }
+        if self.token.0.len() > TOKEN_BYTES_MAX {
+            return Err("token is too long");
         }
         if self.endpoints.len() > ENDPOINTS_MAX {
             return Err("too many endpoints");

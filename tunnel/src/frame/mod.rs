@@ -18,5 +18,5 @@ mod tests;
 pub use code::{GoAwayReason, OpenCode, TargetClass};
 pub use codec::{Auth, Frame, GoAway, Reset, decode, encode};
 pub use header::{FrameError, Kind};
-pub use hello::{Hello, Nonce, ProtocolRange};
+pub use hello::{Hello, Nonce, ProtocolRange, Token};
 pub use open::Open;

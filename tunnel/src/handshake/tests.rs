@@ -8,6 +8,8 @@ use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
 use super::*;
 use crate::frame::Nonce;
 
+static NO_TOKEN: Token = Token(String::new());
+
 type Socket = WebSocketStream<DuplexStream>;
 
 async fn sockets() -> (Socket, Socket) {
@@ -33,6 +35,8 @@ fn us<'a>(key: &'a SecretKey, cluster: &'a str, exporter: Option<u8>) -> Introdu
         exporter,
         spread: std::time::Duration::from_millis(1_500),
         held: &[],
+        instance: "",
+        token: &NO_TOKEN,
     }
 }
 
@@ -42,9 +46,9 @@ async fn meet(hub: Option<u8>, agent: Option<u8>) -> (Result<Agreed, HandshakeEr
     let (hub_key, agent_key) = (key(), key());
     let pins = [hub_key.public()];
     let (hub, agent) = (us(&hub_key, "", hub), us(&agent_key, "north", agent));
-    let keys_of = |_: &str| vec![agent_key.public()];
+    let keys_of = |_: &str| Some(vec![agent_key.public()]);
     tokio::join!(
-        as_hub(&mut hub_socket, &hub, keys_of),
+        as_hub(&mut hub_socket, &hub, &keys_of),
         as_agent(&mut agent_socket, &agent, &pins)
     )
 }
@@ -101,7 +105,7 @@ fn plain_hello(nonce: u8) -> Hello {
 #[tokio::test]
 async fn a_recorded_agent_hello_is_worth_nothing_in_another_handshake() {
     let (hub_key, agent_key) = (key(), key());
-    let keys_of = |_: &str| vec![agent_key.public()];
+    let keys_of = |_: &str| Some(vec![agent_key.public()]);
     let hub = us(&hub_key, "", None);
     let (mut hub_socket, mut agent_socket) = sockets().await;
     let recording = async {
@@ -120,11 +124,11 @@ async fn a_recorded_agent_hello_is_worth_nothing_in_another_handshake() {
         tell(&mut agent_socket, Frame::Hello(Box::new(hello.clone()))).await;
         hello
     };
-    let (first, recorded) = tokio::join!(as_hub(&mut hub_socket, &hub, keys_of), recording);
+    let (first, recorded) = tokio::join!(as_hub(&mut hub_socket, &hub, &keys_of), recording);
     assert!(first.is_ok(), "it was good once");
     let (mut hub_socket, mut agent_socket) = sockets().await;
     let replay = tell(&mut agent_socket, Frame::Hello(Box::new(recorded)));
-    let (second, ()) = tokio::join!(as_hub(&mut hub_socket, &hub, keys_of), replay);
+    let (second, ()) = tokio::join!(as_hub(&mut hub_socket, &hub, &keys_of), replay);
     assert!(matches!(second, Err(HandshakeError::AgentNotProven { .. })));
 }
 
@@ -206,7 +210,7 @@ async fn versions_without_a_common_one_are_named_on_both_sides() {
         receive(&mut agent_socket, Kind::Auth).await
     };
     let hub = us(&hub_key, "", None);
-    let (hub, agent) = tokio::join!(as_hub(&mut hub_socket, &hub, |_| Vec::new()), agent);
+    let (hub, agent) = tokio::join!(as_hub(&mut hub_socket, &hub, &|_: &str| None), agent);
     let text = "hub 0.1.0 speaks protocol 1 to 1, agent 9.0.0 speaks 2 to 4";
     assert!(matches!(hub, Err(HandshakeError::Version(named)) if named == text));
     let Err(HandshakeError::Refused(away)) = agent else {
@@ -220,7 +224,7 @@ async fn a_peer_that_falls_silent_in_the_handshake_is_given_five_seconds() {
     let (mut hub_socket, _agent_socket) = sockets().await;
     let hub_key = key();
     let before = tokio::time::Instant::now();
-    let outcome = as_hub(&mut hub_socket, &us(&hub_key, "", None), |_| Vec::new()).await;
+    let outcome = as_hub(&mut hub_socket, &us(&hub_key, "", None), &|_: &str| None).await;
     assert!(matches!(outcome, Err(HandshakeError::Timeout { awaited: Kind::Hello })));
     assert_eq!(before.elapsed(), Duration::from_secs(5));
 }
@@ -248,8 +252,9 @@ async fn programs_too_far_apart_name_both_versions_on_both_sides() {
         version: "1.2.9",
         ..us(&agent_key, "north", Some(3))
     };
+    let keys_of = |_: &str| Some(vec![agent_key.public()]);
     let (on_hub, on_agent) = tokio::join!(
-        as_hub(&mut hub_socket, &hub, |_| vec![agent_key.public()]),
+        as_hub(&mut hub_socket, &hub, &keys_of),
         as_agent(&mut agent_socket, &agent, &pins)
     );
     for outcome in [on_hub.err(), on_agent.err()] {
@@ -281,10 +286,7 @@ async fn a_hub_that_an_agent_has_a_tunnel_to_is_left_before_it_knows_whose_tunne
         drop(agent_socket);
         outcome
     };
-    let (on_hub, on_agent) = tokio::join!(
-        as_hub(&mut hub_socket, &hub, |_| unreachable!("no name was given")),
-        as_agent
-    );
+    let (on_hub, on_agent) = tokio::join!(as_hub(&mut hub_socket, &hub, &Unasked), as_agent);
     assert!(matches!(on_agent, Err(HandshakeError::AlreadyHeld { .. })));
     assert!(on_hub.is_err());
 }
@@ -294,4 +296,79 @@ async fn an_agent_learns_over_what_time_its_fleet_comes_back() {
     let (hub, agent) = meet(None, None).await;
     assert_eq!(agent.ok().map(|agreed| agreed.peer.spread.as_millis()), Some(1_500));
     assert!(hub.is_ok());
+}
+
+/// A hub that is never asked for keys.
+struct Unasked;
+
+impl KeyLookup for Unasked {
+    fn keys_of(&self, _: &str) -> Vec<PublicKey> {
+        unreachable!("no name was given")
+    }
+}
+
+/// What a hub hears of one that it does not let in.
+#[derive(Default)]
+struct Door(std::sync::Mutex<Vec<(String, Option<PublicKey>, String)>>);
+
+impl KeyLookup for Door {
+    fn keys_of(&self, _: &str) -> Vec<PublicKey> {
+        Vec::new()
+    }
+
+    fn stranger(&self, stranger: &Stranger<'_>) -> Option<String> {
+        let heard = (stranger.cluster.to_owned(), stranger.key, stranger.token.to_owned());
+        self.0.lock().expect("no panic").push(heard);
+        Some("merge branch a".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_is_heard_with_the_key_that_it_proved_and_told_what_is_missing() {
+    let (hub_key, agent_key, door) = (key(), key(), Door::default());
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let pins = [hub_key.public()];
+    let token = Token("a token".to_owned());
+    let agent = Introduction {
+        token: &token,
+        ..us(&agent_key, "north", Some(3))
+    };
+    let hub = us(&hub_key, "", Some(3));
+    let (_, told) = tokio::join!(
+        as_hub(&mut hub_socket, &hub, &door),
+        as_agent(&mut agent_socket, &agent, &pins)
+    );
+    let Err(HandshakeError::Refused(away)) = told else {
+        unreachable!("it is not registered")
+    };
+    assert_eq!(
+        (away.reason, away.text.as_str()),
+        (GoAwayReason::IdentityRefused, "merge branch a")
+    );
+    let heard = door.0.into_inner().expect("no panic");
+    assert_eq!(
+        heard,
+        [("north".to_owned(), Some(agent_key.public()), "a token".to_owned())]
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_a_stranger_only_names_is_not_its_own() {
+    let (hub_key, agent_key, door) = (key(), key(), Door::default());
+    let (mut hub_socket, mut agent_socket) = sockets().await;
+    let hub = us(&hub_key, "", None);
+    let lie = async {
+        let Frame::Hello(_) = next(&mut agent_socket, Kind::Hello).await else {
+            unreachable!("a HELLO")
+        };
+        let hello = Hello {
+            key: agent_key.public().to_string(),
+            ..plain_hello(5)
+        };
+        tell(&mut agent_socket, Frame::Hello(Box::new(hello))).await;
+    };
+    let (hub, ()) = tokio::join!(as_hub(&mut hub_socket, &hub, &door), lie);
+    assert!(matches!(hub, Err(HandshakeError::UnknownCluster { .. })));
+    let heard = door.0.into_inner().expect("no panic");
+    assert_eq!(heard, [("north".to_owned(), None, String::new())]);
 }

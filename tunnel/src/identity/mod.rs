@@ -18,9 +18,14 @@ use crate::frame::Nonce;
 
 /// A fresh nonce from the system's generator.
 pub(crate) fn fresh_nonce() -> Result<Nonce, KeyError> {
+    fresh_bytes().map(Nonce)
+}
+
+/// 256 random bits from the system's generator.
+pub fn fresh_bytes() -> Result<[u8; 32], KeyError> {
     let mut bytes = [0; 32];
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| KeyError::NoRandomness)?;
-    Ok(Nonce(bytes))
+    Ok(bytes)
 }

@@ -10,9 +10,11 @@ use render::model::Approval;
 use render::published::{Departure, Orphaned};
 use render::schedule::Reports;
 use render::{ClusterName, Digest, Finding, Fleet, Plan, Published, Revision, UnitKey};
+use tunnel::PublicKey;
 
 use super::state::{Proposed, StateCommit};
-use crate::hub::publish::SourceCommit;
+use crate::hub::knocks::Knock;
+use crate::hub::publish::{Registrations, SourceCommit};
 use crate::wire::Report;
 
 /// Something happened; the engine looks at its own pace.
@@ -113,6 +115,23 @@ pub enum Event {
     PeerLost {
         /// Which.
         peer: String,
+    },
+    /// Who asks to be let in and is not.
+    Knocked {
+        /// All of them, as far as they are listed.
+        knocks: Vec<Knock>,
+    },
+    /// Which agents ask for registration with a token: cluster → key.
+    Joining {
+        /// All of them.
+        wanted: BTreeMap<ClusterName, PublicKey>,
+    },
+    /// The branches that register clusters are these.
+    RegistrationsProposed {
+        /// What was asked for.
+        wanted: BTreeMap<ClusterName, PublicKey>,
+        /// What is there.
+        registrations: Registrations,
     },
     /// Clusters had long enough to say what they hold.
     GraceOver,
@@ -335,6 +354,13 @@ pub enum Write {
         rendered: Revision,
         /// Remove those that stand on it as well: nothing is to be decided.
         open: bool,
+    },
+    /// The branches that register clusters.
+    Registrations {
+        /// The commit of source that new ones stand on.
+        source: Revision,
+        /// All that there are to be.
+        wanted: BTreeMap<ClusterName, PublicKey>,
     },
     /// A new commit of `released`.
     Released {

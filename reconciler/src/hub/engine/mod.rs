@@ -13,6 +13,7 @@ mod behind;
 mod clusters;
 mod condition;
 mod event;
+mod joins;
 mod moved;
 mod moves;
 mod orphans;
@@ -37,6 +38,7 @@ use render::{ClusterName, Digest, Fleet, Published, Revision};
 pub use clusters::ClusterState;
 pub use condition::Condition;
 pub use event::{Effect, Event, Head, JudgedBy, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
+pub use joins::Joins;
 use moved::{Moved, says_otherwise};
 pub use recovery::Recovery;
 pub use remote::RemoteState;
@@ -142,6 +144,16 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             reports,
         } => state.peer_told(&peer, clusters, reports, now),
         Event::PeerLost { peer } => state.peer_told(&peer, BTreeMap::new(), Vec::new(), now),
+        Event::Knocked { knocks } => {
+            // For people to look at alone.
+            state.knocks = knocks;
+            return Vec::new();
+        }
+        Event::Joining { wanted } => state.joins.wanted = Some(wanted),
+        Event::RegistrationsProposed { wanted, registrations } => {
+            state.end_write();
+            state.joins.proposed(wanted, registrations);
+        }
         Event::GraceOver => {
             state.grace_over = true;
             // Who has not said by now what room it has is waited for no longer.
@@ -199,7 +211,9 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
             return vec![Effect::Weigh { contents }];
         }
     };
-    let write = released.or_else(|| proposals::withdrawal_due(state));
+    let write = released
+        .or_else(|| proposals::withdrawal_due(state))
+        .or_else(|| joins::due(state));
     if let Some(write) = write {
         state.begin_write();
         return vec![Effect::Write(write)];

@@ -14,9 +14,11 @@ use super::behind::Behind;
 use super::clusters::ClusterState;
 use super::condition::Condition;
 use super::event::{Effect, Head, JudgedBy, Relation};
+use super::joins::Joins;
 use super::peers::Peers;
 use super::recovery::{Recovery, Sought};
 use super::remote::RemoteState;
+use crate::hub::knocks::Knock;
 use crate::wire::{Corrections, Envelope, EnvelopeUnit, LineageGrant, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
@@ -60,6 +62,10 @@ pub struct State {
     pub clusters: BTreeMap<ClusterName, ClusterState>,
     /// What other hubs told of clusters.
     pub(super) peers: Peers,
+    /// Who asks for registration with a token.
+    pub joins: Joins,
+    /// Who asks to be let in and is not, by name and key.
+    pub knocks: Vec<Knock>,
     /// How often appliers put right what others changed, since this hub first heard of each.
     pub corrections: Corrections,
     /// How far the objects in a hub cluster have come.

@@ -1,5 +1,6 @@
 mod approval;
 mod in_turn;
+mod joins;
 mod leaving;
 mod moves;
 mod peers;

@@ -7,7 +7,11 @@ use super::condition::{Condition, summary};
 use super::evidence::{REFUSED, TROUBLE, not_reported};
 use super::index::Observation;
 use super::ladder::{OFFLINE, SUSPENDED};
+use crate::hub::knocks::{Knock, Why};
 use crate::wire::{Report, enforcing};
+
+/// The condition that others ask to be this cluster.
+pub const CALLERS: &str = "OtherCallers";
 
 /// A cluster.
 #[derive(Clone, Debug)]
@@ -121,6 +125,7 @@ impl Observation<'_> {
         conditions.extend([connected, delivered, applier, units]);
         let suspension = self.cluster_suspension(cluster);
         conditions.extend(suspension.map(|held| Condition::yes(SUSPENDED, SUSPENDED, format!("by {}", held.label()))));
+        conditions.extend(self.callers(cluster));
         ClusterView {
             conditions,
             session,
@@ -131,6 +136,23 @@ impl Observation<'_> {
             kubernetes_version: report.and_then(|report| report.kubernetes_version.clone()),
             units: (all, ready),
         }
+    }
+
+    /// Who else asks to be this cluster, while somebody does.
+    fn callers(&self, cluster: &ClusterName) -> Option<Condition> {
+        let is_this = |knock: &&Knock| match &knock.why {
+            Why::RegisteredAs { name } => name == cluster || knock.cluster == *cluster,
+            _ => knock.cluster == *cluster,
+        };
+        let mut knocks: Vec<_> = self.state.knocks.iter().filter(is_this).collect();
+        // Who proved a key says more than who did not.
+        knocks.sort_by_key(|knock| (knock.key.is_none(), knock.first));
+        let first = knocks.first()?;
+        let message = match knocks.len() - 1 {
+            0 => first.message(),
+            more => format!("{}; and {more} more", first.message()),
+        };
+        Some(Condition::yes(CALLERS, first.why.as_str(), message))
     }
 
     /// Whether the cluster holds what it is told. Lists are compared: an unchanged one is not sent again, so

@@ -206,6 +206,7 @@ impl World {
             kubernetes_version: Some("v1.36.1".to_owned()),
             api_versions: Vec::new(),
             trouble: String::new(),
+            waits_for_lease: false,
             corrections: crate::wire::Corrections::default(),
         };
         edit(&mut report);

@@ -15,7 +15,7 @@ mod ladder;
 mod revision;
 mod unit;
 
-pub use cluster::{ClusterView, Session};
+pub use cluster::{CALLERS, ClusterView, Session};
 pub use condition::{Condition, Status};
 pub use evidence::WorstObject;
 pub use fleet::{FindingCounts, FleetView, UnitCounts};

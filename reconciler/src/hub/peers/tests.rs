@@ -15,7 +15,7 @@ use super::heard::{Heard, Nonsense};
 use super::words::Words;
 use super::{Dialling, Listening, Peer, follow, listen, name};
 use crate::hub::asking::Door;
-use crate::hub::dispatch::Dispatch;
+use crate::hub::dispatch::{Dial, Dispatch};
 use crate::hub::engine::Event;
 use crate::hub::observe::fixture::{World, cluster};
 use crate::wire::{Hop, PeerWord};
@@ -86,7 +86,8 @@ impl Holder {
         let (key, stop) = (key(), CancellationToken::new());
         let dispatch = Arc::new(Dispatch::default());
         let oslo = cluster("oslo");
-        let (_newest, _session) = dispatch.begin(&oslo, 1, &stop);
+        let dial = Dial { epoch: 1, instance: "" };
+        let _begun = dispatch.begin(&oslo, dial, &stop).expect("it is the only one");
         dispatch.open(&oslo, 1, tunnel_of_oslo().await);
         let state = Arc::new(RwLock::new(world().state));
         let listening = Listening::new(Arc::clone(&key), peers, (state, dispatch)).expect("a key makes a certificate");

@@ -155,7 +155,7 @@ impl StateRepository {
 }
 
 /// The branches below a prefix. What is no branch of commits is nobody's proposal.
-fn list(repo: &gix::Repository, prefix: &str) -> Result<Vec<Proposal>, RepositoryError> {
+pub(super) fn list(repo: &gix::Repository, prefix: &str) -> Result<Vec<Proposal>, RepositoryError> {
     let failed = |source: gix::Error| RepositoryError::Ref {
         name: prefix.to_owned(),
         source,

@@ -20,6 +20,8 @@ pub struct StateRefs {
     pub released: String,
     /// What the names of proposals begin with. Default `flotilla/proposed/`.
     pub proposed_prefix: String,
+    /// What the names of branches that register a cluster begin with. Default `flotilla/register-`.
+    pub register_prefix: String,
 }
 
 impl Default for StateRefs {
@@ -28,6 +30,7 @@ impl Default for StateRefs {
             rendered: "flotilla/rendered".to_owned(),
             released: "flotilla/released".to_owned(),
             proposed_prefix: "flotilla/proposed/".to_owned(),
+            register_prefix: "flotilla/register-".to_owned(),
         }
     }
 }
@@ -46,6 +49,7 @@ impl StateRefs {
             rendered: full(&self.rendered),
             released: full(&self.released),
             proposed_prefix: format!("{}/", full(self.proposed_prefix.trim_end_matches('/'))),
+            register_prefix: full(&self.register_prefix),
         };
         for name in [&refs.rendered, &refs.released, &format!("{}x", refs.proposed_prefix)] {
             if gix::refs::FullName::try_from(name.as_str()).is_err() {
@@ -68,9 +72,8 @@ impl StateRefs {
 
     /// Whether a full ref name is one that the hub writes, or stands in its way.
     pub(super) fn include(&self, name: &str) -> bool {
-        [&self.rendered, &self.released, &self.proposed_prefix]
-            .iter()
-            .any(|ours| collide(ours, name))
+        let ours = [&self.rendered, &self.released, &self.proposed_prefix];
+        ours.iter().any(|ours| collide(ours, name)) || name.starts_with(&self.register_prefix)
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) struct Names {
 pub(super) struct StateNames {
     /// `rendered` and `released`.
     pub(super) refs: [String; 2],
-    /// What the names of proposals begin with.
-    pub(super) proposed_prefix: String,
+    /// What the names of proposals begin with, and of registrations.
+    pub(super) prefixes: [String; 2],
 }
 
 /// One ref that is to move.
@@ -38,16 +38,16 @@ impl Names {
 
     /// Whether a ref is one that the hub writes.
     pub(super) fn is_state(&self, name: &str) -> bool {
-        self.state
-            .as_ref()
-            .is_some_and(|state| state.refs.iter().any(|r| r == name) || name.starts_with(&state.proposed_prefix))
+        self.state.as_ref().is_some_and(|state| {
+            state.refs.iter().any(|r| r == name) || state.prefixes.iter().any(|prefix| name.starts_with(prefix))
+        })
     }
 
     /// As patterns for `git ls-remote`.
     pub(super) fn patterns(&self) -> Vec<String> {
         let state = self.state.iter().flat_map(|state| {
-            let proposals = format!("{}*", state.proposed_prefix);
-            state.refs.iter().cloned().chain([proposals])
+            let proposals = state.prefixes.iter().map(|prefix| format!("{prefix}*"));
+            state.refs.iter().cloned().chain(proposals)
         });
         std::iter::once(self.source.clone()).chain(state).collect()
     }

@@ -123,7 +123,7 @@ impl Remote {
         let names = Names {
             state: Some(StateNames {
                 refs: [StateRef::Rendered, StateRef::Released].map(|which| state.ref_name(which).to_owned()),
-                proposed_prefix: state.proposed_prefix().to_owned(),
+                prefixes: [state.proposed_prefix(), state.register_prefix()].map(str::to_owned),
             }),
             ..self.names
         };

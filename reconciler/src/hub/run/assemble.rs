@@ -18,6 +18,7 @@ use crate::apply::{Backoff, HelmOptions};
 use crate::hub::asking::Asking;
 use crate::hub::blocking::blocking;
 use crate::hub::clusters::{Appliers, Clusters};
+use crate::hub::deny::Denied;
 use crate::hub::engine::{RemoteState, State};
 use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
@@ -64,6 +65,10 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         registry: Arc::default(),
         pushing: Arc::new(Pushing::new(appliers.clone())),
     };
+    deny(&options, &sessions.registry).await?;
+    sessions
+        .registry
+        .propose(is_proposing(&options, opened.remote.as_deref()));
     let (listener, accept) = listen(&options, &sessions.registry).await?;
     let beside = beside(&options, &state, &sessions).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
@@ -161,12 +166,27 @@ fn begin(state: &SharedState, options: &HubOptions, remote: Option<&Remote>) {
     let peers = options.peers.peers.iter().map(|peer| peer.url.clone());
     *state = State::with_new_lineage(options.new_lineage).with_peers(peers);
     state.branch.clone_from(&options.branch);
+    state.joins.is_proposing = is_proposing(options, remote);
     state.rendered_ref.clone_from(&options.refs.rendered);
     state.remote = remote.map(|remote| RemoteState {
         url: remote.url().to_string(),
         holds_state: remote.holds_state(),
         ..RemoteState::default()
     });
+}
+
+/// Whether the hub writes to the repository that people push to.
+fn is_proposing(options: &HubOptions, remote: Option<&Remote>) -> bool {
+    options.state.is_none() && remote.is_none_or(Remote::holds_state)
+}
+
+/// Takes over the deny list before anybody is let in.
+async fn deny(options: &HubOptions, registry: &Registry) -> Result<(), HubError> {
+    if let Some(path) = options.deny_file.clone() {
+        let denied = blocking(move || Denied::read(path)).await;
+        registry.deny(denied.map_err(HubError::Deny)?);
+    }
+    Ok(())
 }
 
 async fn listen(options: &HubOptions, registry: &Arc<Registry>) -> Result<(TcpListener, AcceptOptions), HubError> {

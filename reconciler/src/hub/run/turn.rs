@@ -12,8 +12,10 @@ use super::SharedState;
 use crate::apply::Backoff;
 use crate::hub::clock::{seconds, until};
 use crate::hub::clusters::Clusters;
+use crate::hub::deny;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::engine::{Event, next_time, step};
+use crate::hub::joining::Joining;
 use crate::hub::keeper::Keeper;
 use crate::hub::objects::Objects;
 use crate::hub::options::{HubError, HubOptions, OnRewrite};
@@ -23,6 +25,7 @@ use crate::hub::predictors::Predictors;
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
 use crate::hub::source::{Look, Source};
+use crate::limits::KNOCKS_TOLD;
 
 /// What the loop works with.
 pub(super) struct Hub {
@@ -63,6 +66,7 @@ impl Hub {
         let mut state_looks = self.watch_state(options, &shutdown);
         self.start_looking(&shutdown);
         self.keep_objects(options, &shutdown);
+        self.keep_door(options, &shutdown);
         let grace = tokio::time::sleep(options.recovery_grace);
         let mut grace = std::pin::pin!(grace);
         let mut in_grace = true;
@@ -128,6 +132,31 @@ impl Hub {
         };
         let keeping = objects.run(shutdown.clone());
         self.watch_over(keeping.instrument(tracing::info_span!("objects")));
+    }
+
+    /// Follows the deny list, and tells who asks to be let in.
+    fn keep_door(&self, options: &HubOptions, shutdown: &CancellationToken) {
+        if let Some(path) = options.deny_file.clone() {
+            let following = deny::follow(path, Arc::clone(&self.registry), shutdown.clone());
+            self.watch_over(following.instrument(tracing::info_span!("deny")));
+        }
+        let (registry, events, shutdown) = (Arc::clone(&self.registry), self.events.clone(), shutdown.clone());
+        let mut joining = Joining::new(options.tokens.clone());
+        self.watch_over(async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = shutdown.cancelled() => return,
+                    () = tokio::time::sleep(KNOCKS_TOLD) => {}
+                }
+                if let Some(knocks) = registry.news() {
+                    let _sent = events.send(Event::Knocked { knocks }).await;
+                }
+                if let Some(wanted) = joining.look(&registry).await {
+                    let _sent = events.send(Event::Joining { wanted }).await;
+                }
+            }
+        });
     }
 
     /// Runs a task whose panic ends the hub: the engine would wait for its answer for ever.

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use reconciler::agent::join::cluster_file;
+use reconciler::registration::cluster_file;
 use render::ClusterName;
 use tokio::process::Command;
 use tunnel::SecretKey;

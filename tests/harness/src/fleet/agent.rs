@@ -78,6 +78,7 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) ->
         hub: format!("wss://{}", hub.address),
         hub_keys: vec![hub.key],
         key: cluster.key(),
+        token: Default::default(),
         journal,
         pod: None,
         // A simulated cluster serves no releases: a HelmChart says that there is no program.

@@ -79,6 +79,8 @@ impl Hub {
             api: Listen::Tcp(setup.api),
             key: setup.key,
             earlier_managers: Vec::new(),
+            deny_file: None,
+            tokens: PathBuf::from("flotilla-hub.tokens"),
             kubeconfig: None,
             helm: "helm".into(),
             objects: None,

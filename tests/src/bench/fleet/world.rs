@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use harness::fleet::{Agent, HubPlace, SimulatedCluster};
-use reconciler::agent::join::cluster_file;
+use reconciler::registration::cluster_file;
 use render::ClusterName;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;

@@ -25,6 +25,7 @@ use tunnel::{
 use super::super::*;
 use super::SOON;
 use crate::hub::asking::Door as Way;
+use crate::hub::dispatch::Dial;
 use crate::hub::serve::Routes;
 use crate::wire::{Caller, read_message};
 
@@ -134,7 +135,8 @@ impl World {
             .with_no_client_auth();
         let (hub, agent) = tunnel().await;
         let oslo = ClusterName::parse("oslo").expect("a valid cluster");
-        let (_newest, _token) = dispatch.begin(&oslo, 1, &stop);
+        let dial = Dial { epoch: 1, instance: "" };
+        let _begun = dispatch.begin(&oslo, dial, &stop).expect("it is alone");
         dispatch.open(&oslo, 1, Way::Agent(hub.opener.clone()));
         let ((saw, seen), (held, endless)) = (mpsc::channel(100), mpsc::channel(100));
         tokio::spawn(play(agent.incoming, saw, held));

@@ -50,6 +50,7 @@ fn heard(world: &mut World, name: &str, has_anything: bool) {
         kubernetes_version: Some("v1.33.0".to_owned()),
         api_versions: Vec::new(),
         trouble: String::new(),
+        waits_for_lease: false,
         corrections: crate::wire::Corrections::default(),
     };
     world.hear(Event::Reported {

@@ -44,6 +44,7 @@ fn said(name: &str, version: &str) -> Event {
         capacity: None,
         capacity_unknown: String::new(),
         trouble: String::new(),
+        waits_for_lease: false,
         corrections: crate::wire::Corrections::default(),
     };
     Event::Reported {

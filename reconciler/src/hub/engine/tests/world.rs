@@ -401,6 +401,7 @@ impl World {
             kubernetes_version: None,
             api_versions: Vec::new(),
             trouble: String::new(),
+            waits_for_lease: false,
             corrections: crate::wire::Corrections::default(),
         };
         self.hear(Event::Reported {

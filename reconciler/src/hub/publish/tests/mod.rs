@@ -4,6 +4,7 @@ mod open;
 mod proposals;
 mod read;
 mod refs;
+mod registration;
 mod standing;
 mod write;
 

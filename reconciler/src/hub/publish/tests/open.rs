@@ -48,6 +48,7 @@ fn names_that_cannot_stand_beside_each_other_are_refused() {
             rendered: rendered.to_owned(),
             released: released.to_owned(),
             proposed_prefix: proposed.to_owned(),
+            ..StateRefs::default()
         };
         let opened = StateRepository::open(fixture.path(), refs, Author::default(), &source);
         assert!(matches!(

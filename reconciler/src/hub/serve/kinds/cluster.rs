@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::object::Object;
 use super::{of, or_dash, ready_cells};
-use crate::hub::observe::{ClusterView, Condition, Observation};
+use crate::hub::knocks::Why;
+use crate::hub::observe::{CALLERS, ClusterView, Condition, Observation};
 
 pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
     let declared = observation.state.fleet.as_ref().map(|fleet| fleet.clusters.values());
@@ -126,14 +127,22 @@ fn status(observation: &Observation<'_>, view: &ClusterView) -> Map<String, Valu
     status
 }
 
+/// That the cluster's identity is in two hands, or taken from it. Anybody may ask with a key of their own, so that this
+/// alone is no matter for a first look.
+fn contested(conditions: &[Condition]) -> Option<&str> {
+    let others = conditions.iter().find(|condition| condition.kind == CALLERS)?;
+    let contested = [Why::DuplicateAgent.as_str(), Why::Denied.as_str()];
+    contested.into_iter().find(|reason| *reason == others.reason)
+}
+
 fn cells(cluster: &Cluster, view: &ClusterView) -> Vec<Value> {
     let (ready, message) = ready_cells(&view.conditions);
     let (all, count) = view.units;
-    let ready = match (is_cordoned(cluster), ready.as_str()) {
-        // In kubectl's word for a node.
-        (true, Some(ready)) => json!(format!("{ready},SchedulingDisabled")),
-        _ => ready,
-    };
+    let words = ready.as_str().into_iter();
+    // In kubectl's word for a node.
+    let words = words.chain(is_cordoned(cluster).then_some("SchedulingDisabled"));
+    let words: Vec<_> = words.chain(contested(&view.conditions)).collect();
+    let ready = json!(words.join(","));
     vec![
         ready,
         json!(view.session),

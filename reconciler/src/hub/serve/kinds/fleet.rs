@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use render::Revision;
+use render::{ClusterName, Revision};
 use serde_json::{Map, Value, json};
+use tunnel::PublicKey;
 
 use super::super::object::{Object, plain};
 use super::{of, or_dash, ready_cells};
+use crate::hub::knocks::Knock;
 use crate::hub::observe::{FleetView, Observation, Session, short_revision, shown_revision};
+use crate::hub::proposals::proposed_file;
 
 /// Its name.
 const NAME: &str = "fleet";
@@ -81,9 +84,37 @@ fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value>
             clusters.map(|(name, count)| (lower_first(&name), count)).collect(),
         )),
     );
+    let knocking: Vec<_> = observation.state.knocks.iter().map(knocking).collect();
+    let joining = observation.state.joining();
+    let joining: Vec<_> = joining
+        .iter()
+        .map(|(name, key)| waiting(observation, name, key))
+        .collect();
+    put("joining", (!joining.is_empty()).then(|| json!(joining)));
+    put("knocking", (!knocking.is_empty()).then(|| json!(knocking)));
     put("units", Some(plain(view.units)));
     put("findings", Some(plain(view.findings)));
     status
+}
+
+/// A cluster whose agent asked for registration, with the branch to merge or the file to push.
+fn waiting(observation: &Observation<'_>, name: &ClusterName, key: &PublicKey) -> Value {
+    let branch = observation.state.joins.branch(name);
+    let file = proposed_file(name, key);
+    json!({ "cluster": name, "key": key.to_string(), "branch": branch, "file": file })
+}
+
+/// A caller that is not let in.
+fn knocking(knock: &Knock) -> Value {
+    json!({
+        "cluster": knock.cluster,
+        "key": knock.key.map(|key| key.to_string()).unwrap_or_default(),
+        "reason": knock.why.as_str(),
+        "message": knock.message(),
+        "first": render::time::rfc3339(knock.first),
+        "last": render::time::rfc3339(knock.last),
+        "count": knock.count,
+    })
 }
 
 /// A field's name from a word: `NeverSeen` → `neverSeen`.

@@ -1,0 +1,75 @@
+//! When branches are proposed for agents that ask for registration.
+
+use tunnel::PublicKey;
+
+use super::*;
+use crate::hub::publish::Registrations;
+
+fn wanted(names: &[&str]) -> BTreeMap<ClusterName, PublicKey> {
+    let key = PublicKey::from_bytes([7; 32]);
+    names.iter().map(|name| (cluster(name), key)).collect()
+}
+
+/// What an event has written. Nothing is done, so that each write waits for its outcome.
+fn write(world: &mut World, event: Event) -> Option<BTreeMap<ClusterName, PublicKey>> {
+    let effects = step(&mut world.state, event, 1);
+    effects.into_iter().find_map(|effect| match effect {
+        Effect::Write(Write::Registrations { wanted, .. }) => Some(wanted),
+        _ => None,
+    })
+}
+
+/// These agents ask.
+fn ask(names: &[&str]) -> Event {
+    Event::Joining { wanted: wanted(names) }
+}
+
+/// Branches were written for these.
+fn written(names: &[&str]) -> Event {
+    let branches = names
+        .iter()
+        .map(|name| (cluster(name), format!("flotilla/register-{name}")));
+    let registrations = Registrations {
+        branches: branches.collect(),
+    };
+    let wanted = wanted(names);
+    Event::RegistrationsProposed { wanted, registrations }
+}
+
+#[test]
+fn who_asks_is_proposed_once_and_who_is_registered_never() {
+    let mut world = settled();
+    world.state.joins.is_proposing = true;
+    assert_eq!(
+        write(&mut world, ask(&["new", "a"])),
+        Some(wanted(&["new"])),
+        "a is registered"
+    );
+    assert_eq!(
+        write(&mut world, ask(&["new", "newer", "a"])),
+        None,
+        "one write at a time"
+    );
+    assert_eq!(
+        write(&mut world, written(&["new"])),
+        Some(wanted(&["new", "newer"])),
+        "then the next one"
+    );
+    assert!(world.state.joins.branch(&cluster("new")).is_some());
+    assert_eq!(write(&mut world, written(&["new", "newer"])), None);
+    for _ in 0..50 {
+        assert_eq!(write(&mut world, ask(&["new", "newer"])), None, "nothing is new");
+    }
+    assert_eq!(
+        write(&mut world, ask(&[])),
+        Some(wanted(&[])),
+        "what nobody asks for goes"
+    );
+}
+
+#[test]
+fn a_hub_that_may_not_write_to_source_shows_who_asks_and_writes_nothing() {
+    let mut world = settled();
+    assert_eq!(write(&mut world, ask(&["new"])), None);
+    assert_eq!(world.state.joining(), wanted(&["new"]));
+}
