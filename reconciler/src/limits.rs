@@ -758,3 +758,6 @@ pub const DENY_FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How often the deny list is looked at: with a second it reaches live tunnels well within five.
 pub const DENY_LOOK: Duration = Duration::from_secs(1);
+
+/// How often a cluster is asked what it is: six small requests, and health is as old as this at most.
+pub const FACTS_LOOK: Duration = Duration::from_secs(60);

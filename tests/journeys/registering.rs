@@ -225,6 +225,31 @@ fn the_pages_manifests_are_enough_for_an_agent_and_touch_no_other_namespace() {
     );
     desk.until_text("two");
     assert!(!agent.log().to_lowercase().contains("forbidden"), "{}", agent.log());
+    // What the cluster is, as far as its own API server says it.
+    let get = "flotilla get managedclusters paris -n paris -o json";
+    let shown = eventually(LIMIT, "the cluster's facts are shown", || {
+        let shown = Output::of(&mut desk.command(get)).ok()?;
+        let shown: Value = serde_json::from_str(&shown).map_err(|error| error.to_string())?;
+        let status = shown["status"].clone();
+        status["readyz"]
+            .is_boolean()
+            .then_some(status.clone())
+            .ok_or(status.to_string())
+    });
+    assert_eq!(shown["platform"], "linux/amd64", "{shown}");
+    assert_eq!(
+        (&shown["healthz"], &shown["livez"]),
+        (&true.into(), &true.into()),
+        "{shown}"
+    );
+    assert!(
+        shown["apiserverURL"].as_str().unwrap().starts_with("https://"),
+        "{shown}"
+    );
+    assert!(
+        shown["serviceCIDR"].is_array() && shown["lastObservedTime"].is_string(),
+        "{shown}"
+    );
     drop(agent);
     // What was bound goes with the file, and the cluster's own objects stay.
     let manifests = desk.folder.join("agent.yaml").display().to_string();

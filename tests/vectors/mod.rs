@@ -11,6 +11,7 @@ mod feeds;
 mod fields;
 mod fleet;
 mod overrides;
+mod ranges;
 mod rooms;
 mod schedule;
 
@@ -24,7 +25,7 @@ use crate::architecture::test_names;
 use crate::inputs::with_inputs;
 
 /// The vectors of these areas at the time of writing; what a run without inputs leaves out.
-const VECTORS: usize = 159;
+const VECTORS: usize = 166;
 
 /// One question to upstream, and its answer.
 struct Vector {
@@ -55,6 +56,10 @@ const ONE_PLAN: &str =
 const TAINTS_IN_GIT: &str = "a cluster's taints are what its file says; no controller edits them";
 const LABELS_IN_GIT: &str =
     "a cluster's labels are what its file says; what nodes are labelled with decides node by node";
+const TOKENS: &str =
+    "a token is 256 random bits in one word: no part of it is a name, and any other word is worth nothing";
+const CONDITIONS: &str =
+    "an object's conditions are made whole from what is known each time: none is merged into a list that stands there";
 const BY_SESSION: &str =
     "a cluster is heard of while its session lasts; no heartbeat is waited for, and no taint follows";
 
@@ -66,15 +71,24 @@ const OWN_ADDRESSES: &str =
 const OWN_FORM: &str = "a_path_names_its_cluster_in_our_form_and_in_each_of_clusternets";
 
 /// Each area's answer, by the beginning of its name; the longest beginning wins.
-const AREAS: [(&str, Asked); 49] = [
+const AREAS: [(&str, Asked); 52] = [
     ("bind-order", Once(schedule::bind_order)),
+    (
+        "bootstrap-token",
+        Never(TOKENS, "a_token_counts_once_for_its_own_cluster_and_until_it_expires"),
+    ),
     ("capacity-aggregate", Once(rooms::aggregate)),
     ("capacity-node", Once(rooms::node)),
+    ("cidr-discovery", Once(ranges::found)),
     (
         "cluster-lifecycle",
         Never(BY_SESSION, "a_cluster_that_is_away_is_offline_and_not_broken"),
     ),
     ("cluster-name", Once(choosing::cluster_name)),
+    (
+        "conditions",
+        Never(CONDITIONS, "a_cluster_that_is_away_is_offline_and_not_broken"),
+    ),
     (
         "cluster-ready",
         Never(BY_SESSION, "a_cluster_that_was_not_heard_yet_is_known_as_such"),

@@ -77,8 +77,8 @@ impl Manifests<'_> {
                 vec![namespace(), service_account()],
             ),
             (
-                "What every agent needs: namespaces for what it applies, and what nodes have left, where replicas are\n\
-                 divided by it.",
+                "What every agent needs: namespaces for what it applies, what nodes have left, where replicas are divided by\n\
+                 it, and which addresses Services have.",
                 vec![cluster_role(NAME, &agent_rules()), cluster_role_binding(NAME, NAME)],
             ),
             (
@@ -234,10 +234,11 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
 }
 
 /// What an agent asks of the whole cluster. Kubernetes lets everybody who is logged in discover kinds and health.
-fn agent_rules() -> [Value; 2] {
+fn agent_rules() -> [Value; 3] {
     [
         rule("", &["namespaces"], &["get", "create", "patch"]),
         rule("", &["nodes", "pods"], &["list", "watch"]),
+        rule("networking.k8s.io", &["servicecidrs"], &["list"]),
     ]
 }
 

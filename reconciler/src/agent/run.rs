@@ -51,6 +51,8 @@ pub struct AgentOptions {
     pub allow: Policy,
     /// Where it is written down what the hub reached; `None` is nowhere.
     pub audit: Option<AuditTo>,
+    /// Its address, to be told.
+    pub api_server: String,
     /// Field managers that count as earlier tools; see [`ApplierOptions`].
     pub earlier_managers: Vec<String>,
     /// Memory, meters and bandwidth of its tunnels.
@@ -102,6 +104,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         age_key_file: options.age_key_file,
         earlier_managers: options.earlier_managers,
         away: Some(keeper.away()),
+        api_server: Some(options.api_server),
         tenure,
         ..ApplierOptions::new(options.cluster.clone(), holder)
     };

@@ -13,7 +13,6 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::backoff::Backoff;
-use super::capacity;
 use super::drift::Tally;
 use super::helm::HelmOptions;
 use super::lease::{self, LeaseState};
@@ -21,7 +20,7 @@ use super::pass::PassEnd;
 use super::session::{Heard, Interrupt, Session, SessionError};
 use super::status::ApplyReport;
 use super::tenure::{Prepare, Tenure};
-use super::{Desired, NAMESPACE};
+use super::{Desired, NAMESPACE, capacity, facts};
 use crate::limits::{
     APPLY_RETRY_FIRST, APPLY_RETRY_MAX, LEASE_RELEASE_TIMEOUT, REPORT_PAUSE, RESYNC, RESYNC_UNWATCHED, WATCH_EVENTS_MAX,
 };
@@ -38,6 +37,8 @@ pub struct ApplierOptions {
     /// The namespace of lease and inventory; default `flotilla-system`. Another one makes another
     /// applier, which knows nothing of the first.
     pub namespace: String,
+    /// Its API server's address, to be told.
+    pub api_server: Option<String>,
     /// How long unchanged objects rest before they are compared again. Shorter finds changes by hand
     /// sooner and costs a list request per kind and namespace each time.
     pub resync: Duration,
@@ -72,6 +73,7 @@ impl ApplierOptions {
             cluster,
             holder,
             namespace: NAMESPACE.to_owned(),
+            api_server: None,
             resync: RESYNC,
             age_key_file: None,
             helm: HelmOptions::default(),
@@ -102,6 +104,9 @@ pub async fn run(
     let counting = capacity::follow(client.clone(), desired.clone(), report.clone(), stop.clone());
     let counter = tokio::spawn(counting.instrument(info_span!(parent: &span, "capacity")));
     let _counts_no_longer_than_it_applies = AbortOnDropHandle::new(counter);
+    let asking = facts::follow(client.clone(), options.api_server.clone(), report.clone(), stop.clone());
+    let asker = tokio::spawn(asking.instrument(info_span!(parent: &span, "facts")));
+    let _asks_no_longer_than_it_applies = AbortOnDropHandle::new(asker);
     let interrupt = Interrupt {
         desired,
         lease,

@@ -22,6 +22,7 @@ mod discovery;
 mod drift;
 #[cfg(feature = "hub")]
 mod dry_run;
+pub mod facts;
 mod gate;
 mod health;
 mod helm;

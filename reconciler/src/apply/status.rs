@@ -1,6 +1,7 @@
 //! How units fare, as the report says it: counts, and the worst few objects.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use render::{ObjectKey, UnitKey};
 use tokio::sync::watch;
@@ -10,7 +11,7 @@ use super::gate::{self, Gate};
 use super::session::{Place, Session, Slot, Unit};
 use super::{message, verify};
 use crate::limits::WORST_OBJECTS_MAX;
-use crate::wire::{Corrections, Counts, Health, ObjectResult, ObjectState, UnitReport, UnitState};
+use crate::wire::{Corrections, Counts, Facts, Health, ObjectResult, ObjectState, UnitReport, UnitState};
 
 /// What an applier says; the whole of it, each time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +30,8 @@ pub struct ApplyReport {
     pub waits_for_lease: bool,
     /// How often others' changes were put right, since the applier began.
     pub corrections: Corrections,
+    /// What the cluster is; `None` until it was asked.
+    pub facts: Option<Arc<Facts>>,
     /// What its nodes have left.
     pub room: Room,
 }
@@ -60,11 +63,13 @@ impl Session {
             trouble,
             waits_for_lease: false,
             corrections: self.corrections.sum(),
+            facts: None,
             room: Room::default(),
         };
         report.send_if_modified(|report| {
             // Said by those who count, whenever they have.
             next.room = report.room.clone();
+            next.facts.clone_from(&report.facts);
             let changed = *report != next;
             *report = next;
             changed

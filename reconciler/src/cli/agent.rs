@@ -182,6 +182,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         client: api_server.client,
         allow: Policy::of(arguments.allow),
         audit: arguments.audit_log.as_deref().map(AuditTo::from),
+        api_server: api_server.address.to_string(),
         earlier_managers: arguments.earlier_managers,
         allowance: Allowance::of_megabits(arguments.bandwidth),
         cluster,

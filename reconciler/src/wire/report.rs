@@ -7,7 +7,7 @@ use render::capacity::Capacity;
 use render::{ClusterName, Digest, ObjectKey, UnitKey};
 use serde::{Deserialize, Serialize};
 
-use super::{Held, Refusal};
+use super::{Facts, Held, Refusal};
 use crate::apply::capacity::Room;
 
 /// What the applier of a cluster says. Sections that a build does not know are ignored; sections that it
@@ -44,6 +44,9 @@ pub struct Report {
     /// as it held it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_hub_since: Option<i64>,
+    /// What the cluster is. Absent where it is not known, and from agents that do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Arc<Facts>>,
     /// What the cluster's nodes have left. Absent where it is as it was told last in this session, or not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Arc<Capacity>>,
@@ -147,6 +150,7 @@ impl Report {
             kubernetes_version: applied.kubernetes_version,
             api_versions: applied.api_versions,
             without_hub_since: None,
+            facts: applied.facts,
             capacity,
             capacity_unknown,
             trouble: applied.trouble,

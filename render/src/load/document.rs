@@ -185,7 +185,7 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
         Kind::Unused => {
             let message = format!("{kind} of {api_version} is not used: it is made or kept by the hub, not declared");
             let finding = Finding::warning("UnusedKind", message).at(&**source.file, part.line);
-            reading.findings.push(finding);
+            reading.findings.push(finding.hint(kinds::instead(&kind)));
         }
         Kind::Chart => match check_chart(source, part, map, kinds::is_ours(&api_version), reading) {
             Some(error) => reading.items.push(Item::Neither(Box::new(error))),

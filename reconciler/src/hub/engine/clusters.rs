@@ -26,6 +26,8 @@ pub struct ClusterState {
     pub(super) awaited_since: Option<i64>,
     /// What it said last.
     pub report: Option<Arc<Report>>,
+    /// When that was, in seconds since 1970.
+    pub reported_at: i64,
     /// What it said of its version and kinds.
     pub(super) capabilities: Option<Arc<Capabilities>>,
     /// What it said of the room it has.
@@ -184,6 +186,7 @@ impl State {
                 self.corrections = self.corrections.and(report.corrections.since(before.corrections));
             }
             known.report = Some(Arc::new(report));
+            known.reported_at = self.now;
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use render::capacity::Capacity;
+use render::capacity::{Capacity, Resources};
 use render::limits::{MOVES_PAUSE_SECONDS, PREDICTION_KEPT_SECONDS};
 use render::model::Cluster;
 use render::schedule::{self, Reports};
@@ -67,6 +67,12 @@ impl State {
         if let Some(known) = self.clusters.get_mut(&report.cluster) {
             self.rooms_moved |= known.room.take(report, now);
         }
+    }
+
+    /// How many nodes a cluster has that count, and how much of them pods may take, as it said last.
+    pub(in crate::hub) fn nodes(&self, cluster: &ClusterName) -> Option<(u64, Resources)> {
+        let (capacity, _) = self.clusters.get(cluster)?.room.said.as_ref()?;
+        Some((capacity.nodes.count(), capacity.nodes.allocatable()))
     }
 
     /// What a plan may rely on.

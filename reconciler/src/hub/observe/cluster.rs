@@ -1,6 +1,9 @@
 //! A cluster: whether it is there, what it holds, and how its units fare.
 
+use std::sync::Arc;
+
 use render::ClusterName;
+use render::capacity::Resources;
 use serde::Serialize;
 
 use super::condition::{Condition, summary};
@@ -8,7 +11,7 @@ use super::evidence::{REFUSED, TROUBLE, not_reported};
 use super::index::Observation;
 use super::ladder::{OFFLINE, SUSPENDED};
 use crate::hub::knocks::{Knock, Why};
-use crate::wire::{Report, enforcing};
+use crate::wire::{Facts, Report, enforcing};
 
 /// The condition that others ask to be this cluster.
 pub const CALLERS: &str = "OtherCallers";
@@ -26,6 +29,12 @@ pub struct ClusterView {
     pub refused: Option<(u64, String)>,
     /// As its API server says.
     pub kubernetes_version: Option<String>,
+    /// What it is, as it said last.
+    pub facts: Option<Arc<Facts>>,
+    /// What its nodes have: how many there are, and how much of it pods may take.
+    pub nodes: Option<(u64, Resources)>,
+    /// When it said something last, in seconds since 1970.
+    pub observed_at: Option<i64>,
     /// Units it has or has to leave, and how many of them are ready.
     pub units: (usize, usize),
 }
@@ -134,6 +143,14 @@ impl Observation<'_> {
                 .and_then(|report| report.refused.as_ref())
                 .map(|(sequence, refusal)| (*sequence, refusal.to_string())),
             kubernetes_version: report.and_then(|report| report.kubernetes_version.clone()),
+            facts: report.and_then(|report| report.facts.clone()),
+            nodes: self.state.nodes(cluster),
+            observed_at: self
+                .state
+                .clusters
+                .get(cluster)
+                .filter(|known| known.report.is_some())
+                .map(|known| known.reported_at),
             units: (all, ready),
         }
     }

@@ -207,6 +207,7 @@ impl World {
             api_versions: Vec::new(),
             trouble: String::new(),
             waits_for_lease: false,
+            facts: None,
             corrections: crate::wire::Corrections::default(),
         };
         edit(&mut report);

@@ -92,6 +92,12 @@ fn kinds_are_told_apart_by_group() {
     }
     let request = document("clusters.clusternet.io/v1beta1", "ClusterRegistrationRequest");
     check(&[("a.yaml", &request)], &["a.yaml:1 Warning UnusedKind"]);
+    let (_, findings) = loaded(&[("a.yaml", &request)]);
+    assert!(
+        findings[0].hint.contains("flotilla agent join prints a ManagedCluster"),
+        "{}",
+        findings[0]
+    );
     check(&[("a.yaml", &document("apps/v1", "Subscriber"))], &[]);
     check(
         &[("a.yaml", &document("apps/v1", "Subscription"))],

@@ -84,6 +84,7 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) ->
         // A simulated cluster serves no releases: a HelmChart says that there is no program.
         helm: "helm".into(),
         client: cluster.client(),
+        api_server: cluster.address().to_string(),
         earlier_managers: Vec::new(),
         allow: Policy::default(),
         audit: None,

@@ -51,6 +51,7 @@ fn heard(world: &mut World, name: &str, has_anything: bool) {
         api_versions: Vec::new(),
         trouble: String::new(),
         waits_for_lease: false,
+        facts: None,
         corrections: crate::wire::Corrections::default(),
     };
     world.hear(Event::Reported {

@@ -45,6 +45,7 @@ fn said(name: &str, version: &str) -> Event {
         capacity_unknown: String::new(),
         trouble: String::new(),
         waits_for_lease: false,
+        facts: None,
         corrections: crate::wire::Corrections::default(),
     };
     Event::Reported {

@@ -94,7 +94,9 @@ impl Shared {
                 None => Event::WriteRefused,
             },
             Write::Withdraw { open, .. } => Event::Withdrawn { open, kept: Vec::new() },
-            Write::AdoptRendered { .. } | Write::Proposal { .. } => panic!("nobody asks for that here"),
+            Write::AdoptRendered { .. } | Write::Proposal { .. } | Write::Registrations { .. } => {
+                panic!("nobody asks for that here")
+            }
             Write::Rendered { .. } | Write::Released { .. } => Event::WriteRefused,
         }
     }
@@ -148,6 +150,8 @@ pub(super) fn report(cluster: ClusterName, held: Option<Held>) -> Report {
         kubernetes_version: None,
         api_versions: Vec::new(),
         trouble: String::new(),
+        waits_for_lease: false,
+        facts: None,
         corrections: crate::wire::Corrections::default(),
     }
 }

@@ -402,6 +402,7 @@ impl World {
             api_versions: Vec::new(),
             trouble: String::new(),
             waits_for_lease: false,
+            facts: None,
             corrections: crate::wire::Corrections::default(),
         };
         self.hear(Event::Reported {

@@ -8,7 +8,7 @@ use render::model::Cluster;
 use render::published::Departure;
 use serde_json::{Map, Value, json};
 
-use super::super::object::Object;
+use super::super::object::{Object, plain};
 use super::{of, or_dash, ready_cells};
 use crate::hub::knocks::Why;
 use crate::hub::observe::{CALLERS, ClusterView, Condition, Observation};
@@ -111,6 +111,18 @@ fn status(observation: &Observation<'_>, view: &ClusterView) -> Map<String, Valu
     put(
         "k8sVersion",
         view.kubernetes_version.as_ref().map(|version| json!(version)),
+    );
+    // In Clusternet's words.
+    if let Some(Value::Object(facts)) = view.facts.as_ref().map(plain) {
+        facts.into_iter().for_each(|(field, value)| put(&field, Some(value)));
+    }
+    if let Some((count, allocatable)) = &view.nodes {
+        put("nodeStatistics", Some(json!({ "nodes": count })));
+        put("allocatable", Some(json!(allocatable.quantities())));
+    }
+    put(
+        "lastObservedTime",
+        view.observed_at.map(|at| json!(render::time::rfc3339(at))),
     );
     put("heldSequence", view.held_sequence.map(|sequence| json!(sequence)));
     put(
