@@ -281,6 +281,7 @@ fn a_hub_that_may_not_write_shows_the_file_to_push() {
         "{said}"
     );
     assert_eq!(fleet.repository.head("flotilla/register-stranger"), None);
+    drop(agent);
     // A token of another cluster, or none that was made, gives nothing.
     for other in [token(&fleet, "elsewhere"), "flotilla-join-guess".to_owned()] {
         let agent = bootstrapping(&fleet, &other);

@@ -236,7 +236,7 @@ fn the_pages_manifests_are_enough_for_an_agent_and_touch_no_other_namespace() {
             .then_some(status.clone())
             .ok_or(status.to_string())
     });
-    assert_eq!(shown["platform"], "linux/amd64", "{shown}");
+    assert!(shown["platform"].as_str().unwrap().starts_with("linux/"), "{shown}");
     assert_eq!(
         (&shown["healthz"], &shown["livez"]),
         (&true.into(), &true.into()),
