@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use jiff::Timestamp;
 use render::published::Departure;
 use render::{ClusterName, Fleet};
 use tokio::sync::watch;
@@ -24,6 +25,9 @@ pub(super) struct Registry {
     known: watch::Sender<Known>,
     knocks: Mutex<Table>,
     tokens: Mutex<Tokens>,
+    token_file: OnceLock<TokenFile>,
+    /// When the file of tokens was changed that was read last.
+    tokens_read: Mutex<Option<Timestamp>>,
     /// Whether registrations are proposed as branches.
     is_proposing: AtomicBool,
 }
@@ -125,6 +129,33 @@ impl Registry {
         self.knocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where tokens are kept.
+    pub(super) fn keep_tokens(&self, file: TokenFile) {
+        // Told once, at the start.
+        let _kept = self.token_file.set(file);
+    }
+
+    /// Reads tokens that were made since they were read last; whether there are any. A token that somebody was just given
+    /// has to count for the first dial, since the next one is a minute later. A file that was not changed is not read
+    /// again, so that guesses read nothing.
+    fn read_new_tokens(&self) -> bool {
+        let Some(file) = self.token_file.get() else {
+            return false;
+        };
+        let changed = file.changed();
+        let mut read = self.tokens_read.lock().unwrap_or_else(PoisonError::into_inner);
+        if changed.is_none() || *read == changed {
+            return false;
+        }
+        *read = changed;
+        // Whoever looks at the file now and then tells why it cannot be read.
+        let Ok(mut tokens) = file.read() else { return false };
+        let mut mine = self.tokens();
+        tokens.take_used(&mine);
+        *mine = tokens;
+        true
+    }
+
     /// Says whether registrations are proposed as branches; else a person writes the files.
     pub(super) fn propose(&self, is_proposing: bool) {
         self.is_proposing.store(is_proposing, Ordering::Relaxed);
@@ -159,7 +190,12 @@ impl Registry {
 
     /// Judges a token, and says what its agent is told.
     fn spend(&self, cluster: &ClusterName, key: &PublicKey, token: &str) -> (Why, String) {
-        match self.tokens().spend(cluster, key, token, seconds()) {
+        let spend = || self.tokens().spend(cluster, key, token, seconds());
+        let worth = match spend() {
+            Worth::Nothing if self.read_new_tokens() => spend(),
+            worth => worth,
+        };
+        match worth {
             Worth::First | Worth::Again => {
                 let told = match self.is_proposing.load(Ordering::Relaxed) {
                     true => format!("proposed as branch flotilla/register-{cluster}; merge it"),
@@ -359,8 +395,10 @@ mod tests {
         registry.replace(&fleet(&[&own]), &BTreeMap::new());
         registry.propose(true);
         let [rome, oslo] = ["rome", "oslo"].map(|name| ClusterName::parse(name).expect("a valid cluster"));
-        let token = file.create(rome.clone(), 3_600, seconds()).expect("it is made");
+        registry.keep_tokens(file.clone());
         registry.sync_tokens(&file).expect("readable");
+        // It counts from the moment on in which it was made.
+        let token = file.create(rome.clone(), 3_600, seconds()).expect("it is made");
         let ask = |cluster: &ClusterName, key: PublicKey, token: &str| {
             let cluster = cluster.as_str();
             let key = Some(key);

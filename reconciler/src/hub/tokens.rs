@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 use render::{ClusterName, Digest};
 use serde::{Deserialize, Serialize};
 use tunnel::{PublicKey, fresh_bytes};
@@ -213,6 +214,12 @@ impl TokenFile {
             Ok(bytes) if bytes as u64 >= limit => Err(self.malformed()),
             Ok(_) => serde_json::from_str(&text).map_err(|_| self.malformed()),
         }
+    }
+
+    /// When it was changed last; `None` where there is none.
+    pub(super) fn changed(&self) -> Option<Timestamp> {
+        let modified = fs::metadata(&self.path).and_then(|found| found.modified()).ok()?;
+        Timestamp::try_from(modified).ok()
     }
 
     /// Changes it as a whole, while nobody else does.

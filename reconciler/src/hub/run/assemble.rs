@@ -33,6 +33,7 @@ use crate::hub::remote::Remote;
 use crate::hub::serve::Routes;
 use crate::hub::session::Sessions;
 use crate::hub::source::{Source, full_branch_name};
+use crate::hub::tokens::TokenFile;
 use crate::hub::{door, gateway, serve};
 use crate::limits::{EVENTS_MAX, GOODBYE_TIMEOUT, WRITE_RETRY, WRITE_RETRY_MAX};
 
@@ -66,6 +67,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         pushing: Arc::new(Pushing::new(appliers.clone())),
     };
     deny(&options, &sessions.registry).await?;
+    sessions.registry.keep_tokens(TokenFile::new(options.tokens.clone()));
     sessions
         .registry
         .propose(is_proposing(&options, opened.remote.as_deref()));
