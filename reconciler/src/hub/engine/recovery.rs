@@ -88,6 +88,15 @@ impl Sought {
     }
 }
 
+/// Ends a search that is over.
+pub(super) fn found(state: &mut State) {
+    if matches!(state.recovery, Some(Recovery::Seek { .. })) && recovery(state).is_none() {
+        state.recovery = None;
+        // Whatever was planned meanwhile was not written.
+        state.planned = None;
+    }
+}
+
 /// Asks for a look, once for each commit.
 pub(super) fn seek(sought: &mut Option<Sought>, commit: &Revision) -> Vec<Effect> {
     if sought.as_ref().is_some_and(|sought| sought.commit == *commit) {

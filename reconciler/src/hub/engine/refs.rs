@@ -1,7 +1,7 @@
 //! Where `rendered` and `released` stand, and what becomes of what somebody else moved there.
 
 use super::event::{Effect, StateHead, StateRefs, Write};
-use super::recovery::Sought;
+use super::recovery::{self, Sought};
 use super::state::{State, StateCommit};
 use super::{dispatch_all, next, proposals};
 
@@ -50,6 +50,8 @@ pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Ef
                 effects.extend(next(state, now));
             }
             if adopted {
+                // What was looked for is found: it is told, whatever else waits for a look at source.
+                recovery::found(state);
                 effects.extend(dispatch_all(state));
             }
             effects

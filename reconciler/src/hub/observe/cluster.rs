@@ -78,7 +78,9 @@ impl Observation<'_> {
     fn enforced_alone(&self, cluster: &ClusterName) -> Option<(u64, i64)> {
         let known = self.state.clusters.get(cluster)?;
         let held = known.report.as_ref()?.held.as_ref()?;
-        Some((held.sequence, known.away_since?))
+        // One that another hub hears of is not alone.
+        let since = known.away_since.filter(|_| !self.is_connected(cluster))?;
+        Some((held.sequence, since))
     }
 
     /// The lowest sequence that a cluster enforces by itself, and since when the one is away that is so for the longest time.
