@@ -761,3 +761,6 @@ pub const DENY_LOOK: Duration = Duration::from_secs(1);
 
 /// How often a cluster is asked what it is: six small requests, and health is as old as this at most.
 pub const FACTS_LOOK: Duration = Duration::from_secs(60);
+/// How often what an API server's client was made of is looked at: a certificate or an address that moved is followed well
+/// within a minute, for a few small files that are read.
+pub const CLIENT_LOOK: Duration = Duration::from_secs(15);

@@ -6,6 +6,7 @@ use http::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
+use super::renewal::{Source, followed};
 use crate::fault;
 use crate::limits::{API_CONNECT_TIMEOUT, API_REQUEST_TIMEOUT};
 
@@ -70,13 +71,37 @@ pub struct ApiServer {
 impl ApiServer {
     /// By a context of a kubeconfig; `None` is the file's current context.
     pub async fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<Self, ClientError> {
-        api_server(config(path, context).await?)
+        let source = Source::Kubeconfig {
+            path: path.to_owned(),
+            context: context.map(str::to_owned),
+        };
+        let Self { client, address } = made(&source).await?;
+        Ok(Self {
+            client: followed(client, source),
+            address,
+        })
     }
 
     /// From inside a cluster, by the pod's service account.
     pub fn in_cluster() -> Result<Self, ClientError> {
-        api_server(Config::incluster().map_err(|source| ClientError::InCluster(Box::new(source)))?)
+        let Self { client, address } = api_server(pod()?)?;
+        Ok(Self {
+            client: followed(client, Source::Pod),
+            address,
+        })
     }
+}
+
+/// A client as its source describes it now.
+pub(super) async fn made(source: &Source) -> Result<ApiServer, ClientError> {
+    api_server(match source {
+        Source::Kubeconfig { path, context } => config(path, context.as_deref()).await?,
+        Source::Pod => pod()?,
+    })
+}
+
+fn pod() -> Result<Config, ClientError> {
+    Config::incluster().map_err(|source| ClientError::InCluster(Box::new(source)))
 }
 
 /// Whether a kubeconfig can be read; which of its contexts can be used is not asked.

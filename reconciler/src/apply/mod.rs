@@ -38,6 +38,7 @@ mod pass;
 mod patience;
 mod prune;
 mod removal;
+mod renewal;
 mod request;
 mod send;
 mod session;

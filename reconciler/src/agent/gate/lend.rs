@@ -193,3 +193,6 @@ fn close(error: &(dyn Error + 'static)) -> &'static str {
     }
     OpenCode::Internal.as_str()
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,7 @@ pub enum Unclear {
     Class(String),
     /// An address without a port, or with one that is none.
     #[error(
-        "{0:?} has no port between 1 and 65535 after its last colon; hint: as in db.example:5432 or 10.0.0.0/8:8000-8100"
+        "{0:?} has no port between 1 and 65535 after its last colon; it is like db.example:5432 or 10.0.0.0/8:8000-8100"
     )]
     Port(String),
     /// Neither name nor address.

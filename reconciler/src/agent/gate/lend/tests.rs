@@ -1,0 +1,225 @@
+//! A gate behind a real tunnel, and a hub that asks for whatever it likes.
+
+use std::time::Duration;
+
+use kube::Config;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+use tunnel::{AcceptOptions, ConnectOptions, OpenError, Opener, SecretKey, Session};
+
+use super::*;
+use crate::audit::AuditTo;
+use crate::wire::{Caller, write_message};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// The hub's end of a tunnel to a gate.
+struct Hub {
+    opener: Opener,
+    mode: watch::Sender<SyncMode>,
+    folder: tempfile::TempDir,
+    _session: Session,
+    _serves: AbortOnDropHandle<()>,
+}
+
+impl Hub {
+    /// With an agent that lends this of a cluster whose API server answers nothing but `{}`.
+    async fn start(allowed: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let allowed = allowed.iter().map(|allow| allow.parse().expect("a rule"));
+        let policy = Policy::of(allowed.collect());
+        let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit.log")))).expect("it is writable");
+        let (mode, told) = watch::channel(SyncMode::Dual);
+        let url = format!("http://{}", api_server().await).parse().expect("an address");
+        let client = Client::try_from(Config::new(url)).expect("a client");
+        let gate = Arc::new(Gate::new(policy, told, client, audit));
+        let (hub, agent) = tunnels().await;
+        let mut incoming = agent.incoming;
+        let serves = tokio::spawn(async move {
+            let ended = CancellationToken::new();
+            while let Some(opened) = incoming.next().await {
+                let (gate, ended) = (Arc::clone(&gate), ended.clone());
+                tokio::spawn(async move { gate.open(opened, &ended).await });
+            }
+            drop(agent.session);
+        });
+        Self {
+            opener: hub.opener,
+            mode,
+            folder,
+            _session: hub.session,
+            _serves: AbortOnDropHandle::new(serves),
+        }
+    }
+
+    async fn open(&self, class: TargetClass, target: &str) -> Result<TunnelStream, OpenCode> {
+        let opened = self.opener.open(class, target, SOON).await;
+        opened.map_err(|OpenError { code, .. }| code)
+    }
+
+    /// Asks the API server in somebody's name; all of the answer.
+    async fn get(&self, user: &str, path: &str) -> io::Result<String> {
+        let mut stream = self.open(TargetClass::ApiServer, "").await.expect("reads are lent");
+        let caller = Caller {
+            user: user.to_owned(),
+            ..Caller::default()
+        };
+        write_message(&mut stream, &caller).await.map_err(io::Error::other)?;
+        let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
+        stream.write_all(head.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    /// Waits until so many lines are written down.
+    async fn lines(&self, count: usize) -> Vec<serde_json::Value> {
+        let path = self.folder.path().join("audit.log");
+        let read = async {
+            loop {
+                let text = tokio::fs::read_to_string(&path).await.expect("it is readable");
+                if text.lines().count() >= count {
+                    return text;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let text = tokio::time::timeout(SOON, read)
+            .await
+            .expect("each stream leaves a line");
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    }
+}
+
+async fn api_server() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = [0; 1024];
+                let read = socket.read(&mut head).await.unwrap_or_default();
+                if head[..read].starts_with(b"GET /api/v1/pods?watch") {
+                    // An answer without an end.
+                    let _told = socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n{}\n").await;
+                    let _gone = socket.read(&mut head).await;
+                } else {
+                    let _told = socket
+                        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+                        .await;
+                }
+            });
+        }
+    });
+    address
+}
+
+async fn tunnels() -> (tunnel::Tunnel, tunnel::Tunnel) {
+    let key = || Arc::new(SecretKey::generate().expect("random bytes"));
+    let (hub_key, agent_key) = (key(), key());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
+    let registered = agent_key.public();
+    let pins = vec![hub_key.public()];
+    let lookup = move |_: &str| Some(vec![registered]);
+    let accepting = AcceptOptions::new(hub_key, Arc::new(lookup)).expect("a certificate");
+    let connecting = ConnectOptions::new(url, pins, "north", agent_key, 7);
+    let hub = async {
+        let (socket, _) = listener.accept().await.expect("the agent dials");
+        tunnel::accept(socket, &accepting).await.expect("the hub accepts")
+    };
+    let agent = async { tunnel::connect(&connecting).await.expect("the agent connects") };
+    tokio::join!(hub, agent)
+}
+
+#[tokio::test]
+async fn what_is_not_lent_is_refused_on_its_own_stream_alone() {
+    let hub = Hub::start(&["read", "dial:127.0.0.1:1"]).await;
+    for class in [
+        TargetClass::Interactive,
+        TargetClass::Push,
+        TargetClass::Unknown("root".into()),
+    ] {
+        let refused = hub.open(class.clone(), "").await.map(drop);
+        assert_eq!(refused, Err(OpenCode::NotAllowed), "{class:?}");
+    }
+    for target in [
+        "169.254.169.254:80",
+        "127.0.0.1:2",
+        "localhost:1",
+        "[::ffff:127.0.0.1]:1",
+        "unix:/run/x",
+    ] {
+        let refused = hub.open(TargetClass::Dial, target).await.map(drop);
+        assert_ne!(refused, Ok(()), "{target}");
+    }
+    let closed = hub.open(TargetClass::Dial, "127.0.0.1:1").await.map(drop);
+    assert_eq!(
+        closed,
+        Err(OpenCode::Refused),
+        "which is listed, and where nobody listens"
+    );
+    let answer = hub.get("ann", "/api/v1/pods").await.expect("reads go on");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let refused = hub.get("system:admin", "/api/v1/pods").await;
+    let error = refused.expect_err("nobody is the cluster's own");
+    assert!(error.to_string().contains("Kubernetes keeps for itself"), "{error}");
+}
+
+#[tokio::test]
+async fn every_stream_leaves_one_line_also_a_refused_one() {
+    let hub = Hub::start(&["read"]).await;
+    hub.get("ann", "/api/v1/namespaces/shop/pods/web?pretty=secret")
+        .await
+        .expect("an answer");
+    let _refused = hub.open(TargetClass::Push, "").await.map(drop);
+    let lines = hub.lines(2).await;
+    let of = |class: &str| lines.iter().find(|line| line["class"] == class).expect("it is there");
+    let read = of("apiserver");
+    assert_eq!(
+        (&read["user"], &read["resource"], &read["code"]),
+        (&"ann".into(), &"pods".into(), &200.into())
+    );
+    assert!(
+        read["bytesUp"].as_u64() > Some(0) && read["bytesDown"].as_u64() > Some(0),
+        "{read}"
+    );
+    assert_eq!(read["close"], "done");
+    assert!(!read.to_string().contains("secret"), "no query: {read}");
+    assert_eq!(of("push")["close"], "not-allowed");
+}
+
+#[tokio::test]
+async fn in_pull_the_hub_opens_no_stream_and_those_that_are_open_end() {
+    let hub = Hub::start(&["read", "interactive", "push", "dial:127.0.0.1:1"]).await;
+    let mut watch = hub.open(TargetClass::ApiServer, "").await.expect("reads are lent");
+    let caller = Caller {
+        user: "ann".to_owned(),
+        ..Caller::default()
+    };
+    write_message(&mut watch, &caller).await.expect("it is taken");
+    watch
+        .write_all(b"GET /api/v1/pods?watch=1 HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .expect("it is taken");
+    let mut head = [0; 12];
+    watch.read_exact(&mut head).await.expect("an answer begins");
+    hub.mode.send_replace(SyncMode::Pull);
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(SOON, watch.read_to_end(&mut rest)).await;
+    assert!(ended.expect("it ends").is_err(), "the watch is cut off");
+    for class in [
+        TargetClass::ApiServer,
+        TargetClass::Interactive,
+        TargetClass::Push,
+        TargetClass::Dial,
+    ] {
+        let refused = hub.open(class.clone(), "127.0.0.1:1").await.map(drop);
+        assert_eq!(refused, Err(OpenCode::NotAllowed), "{class:?}");
+    }
+    hub.mode.send_replace(SyncMode::Dual);
+    hub.get("ann", "/api/v1/pods").await.expect("and back");
+}
