@@ -20,8 +20,9 @@ pub const FRAME_PAYLOAD_BYTES: usize = 32 * 1024;
 /// What we send at most on a slow link: 1.3 ms of 100 Mbit/s.
 pub const FRAME_PAYLOAD_BYTES_SLOW: usize = 16 * 1024;
 
-/// 1 Gbit/s. From here on a large frame holds nothing up that a person would notice.
-pub const FAST_LINK_BYTES_PER_SECOND: f64 = 125e6;
+/// 400 Mbit/s. From here on a batch of large frames holds others up for a millisecond or two, and half of it is still
+/// more than 100 Mbit/s. Not higher, because a busy processor looks like a slow link.
+pub const FAST_LINK_BYTES_PER_SECOND: f64 = 50e6;
 
 /// Bytes after which a link's pace is judged anew: a few batches, so that one that stalled decides nothing.
 pub const PACE_BYTES: u64 = 256 * 1024;
@@ -84,8 +85,11 @@ pub const TUNNEL_WINDOW_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// One part of so many of a process's memory may be promised to peers.
 pub const POOL_SHARE: u64 = 4;
 
-/// Where nobody says how much memory there is, or it is very little: one tunnel's worth.
-pub const POOL_BYTES_MIN: u64 = TUNNEL_WINDOW_BYTES_MAX;
+/// However little memory there is: the first credits of one tunnel's streams.
+pub const POOL_BYTES_MIN: u64 = STREAMS_MAX as u64 * WINDOW_BYTES_FIRST as u64;
+
+/// Where nobody says how much memory there is: one tunnel's worth.
+pub const POOL_BYTES_UNKNOWN: u64 = TUNNEL_WINDOW_BYTES_MAX;
 
 /// Streams one peer may have open at once, in both directions together.
 pub const STREAMS_MAX: usize = 1_000;

@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use crate::limits::{POOL_BYTES_MIN, POOL_SHARE};
+use crate::limits::{POOL_BYTES_MIN, POOL_BYTES_UNKNOWN, POOL_SHARE};
 
 /// Where the kernel says how much memory a process may use: both versions of cgroups, then the machine's own.
 const MEMORY_LIMITS: [&str; 2] = [
@@ -36,8 +36,10 @@ impl Pool {
     /// The one of this process: a quarter of the memory that its cgroup or machine has.
     #[must_use]
     pub fn of_process() -> Arc<Self> {
-        static POOL: LazyLock<Arc<Pool>> =
-            LazyLock::new(|| Pool::of((memory_bytes().unwrap_or(0) / POOL_SHARE).max(POOL_BYTES_MIN)));
+        static POOL: LazyLock<Arc<Pool>> = LazyLock::new(|| {
+            let share = memory_bytes().map(|bytes| (bytes / POOL_SHARE).max(POOL_BYTES_MIN));
+            Pool::of(share.unwrap_or(POOL_BYTES_UNKNOWN))
+        });
         Arc::clone(&POOL)
     }
 

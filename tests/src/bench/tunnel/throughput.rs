@@ -88,7 +88,8 @@ impl Ratios {
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The one in the middle; none of none.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
