@@ -136,7 +136,6 @@ impl Shared {
 
 pub(super) fn report(cluster: ClusterName, held: Option<Held>) -> Report {
     Report {
-        waits_for_lease: false,
         without_hub_since: None,
         applied_sequence: None,
         capacity: None,
