@@ -5,6 +5,7 @@
 
 mod hands;
 mod merging;
+mod rights;
 mod waiting;
 
 use std::time::Duration;

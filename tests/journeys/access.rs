@@ -95,7 +95,7 @@ fn what_access_says_is_in_the_clusters_that_it_is_for_under_names_of_our_own_and
 }
 
 #[test]
-fn a_binding_for_a_namespace_that_is_not_there_is_told_and_made_once_it_is() {
+fn a_binding_for_a_namespace_that_is_not_there_waits_for_it_and_is_told() {
     let fleet = Fleet::start();
     let binding = SOMEWHERE.replace("namespace: shop", "namespace: later");
     fleet.push(
@@ -103,9 +103,9 @@ fn a_binding_for_a_namespace_that_is_not_there_is_told_and_made_once_it_is() {
         &[("access/roles.yaml", ROLES), ("access/later.yaml", &binding)],
     );
     let wish = ["list", "configmaps", "-n", "later"];
-    eventually(LIMIT, "the missing namespace is told", || {
+    eventually(LIMIT, "it is told that the binding is not there", || {
         let told = Flotilla::run(&["status", "--server", &fleet.api()]).stdout;
-        let is_told = told.contains("flotilla-access/") && told.contains("\"later\" not found");
+        let is_told = told.contains("flotilla-access/") && told.contains("1 of 2 objects are applied");
         if is_told { Ok(()) } else { Err(told) }
     });
     until_may(&fleet, "bogota", &wish, &ADA, false);

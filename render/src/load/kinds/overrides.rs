@@ -6,7 +6,9 @@ use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading, selector};
+use crate::access::{PREFIX, RBAC_GROUP};
 use crate::model::{FieldFormat, Override, OverrideFeed, OverrideKind, OverrideStep, OverrideStepType};
+use crate::name::group_of;
 use crate::selector::LabelSelector;
 
 const PRIORITY_DEFAULT: i32 = 500;
@@ -115,6 +117,19 @@ fn read_feed(mut fields: Fields<'_>) -> Option<OverrideFeed> {
     let kind = fields.required_text("kind").map(str::to_owned);
     let name = fields.required_text("name").map(str::to_owned);
     let namespace = fields.text("namespace").unwrap_or_default().to_owned();
+    // Whoever may write overrides would otherwise write rights.
+    let is_rbac = api_version
+        .as_deref()
+        .is_some_and(|version| group_of(version) == RBAC_GROUP);
+    if is_rbac && name.as_deref().is_some_and(|name| name.starts_with(PREFIX)) {
+        let message = "what clusters are told of access/ is changed there, and by no override";
+        fields.error(
+            "name",
+            "FieldInvalid",
+            message,
+            "give the binding other clusters, or another role",
+        );
+    }
     fields.finish();
     Some(OverrideFeed {
         api_version: api_version?,

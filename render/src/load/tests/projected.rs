@@ -92,6 +92,20 @@ fn nobody_declares_a_unit_where_the_projected_ones_stand() {
     );
 }
 
+#[test]
+fn no_override_changes_what_clusters_are_told() {
+    let text = "apiVersion: fleet.flotilla.dev/v1alpha1
+kind: Globalization
+metadata: {name: more}
+spec:
+  feed: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: 'flotilla:reader'}
+  overrides: [{name: all, type: MergePatch, value: 'rules: []'}]
+";
+    let (fleet, findings) = loaded(&[("access/a.yaml", RBAC), ("globalizations/a.yaml", text)]);
+    assert!(shown(&findings).contains(&"globalizations/a.yaml:5 Error FieldInvalid spec.feed.name".to_owned()));
+    assert!(fleet.overrides.is_empty());
+}
+
 /// What holds the unit for all clusters.
 fn held(files: &[(&str, &str)], previous: &Previous) -> Option<Vec<String>> {
     let (fleet, _) = load(&tree(files), previous);
