@@ -332,6 +332,20 @@ mod tests {
         check("OPTIONS", "/api/v1/pods", "unknown /v1 /pods//", Class::Write);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_asked_has_a_class_and_nothing_but_get_and_head_reads(
+            method in "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|get|\\PC{0,6}",
+            path in "(/(api|apis|v1|apps|namespaces|pods|exec|watch|a%3Ab|proxy|\\PC{0,5})){0,8}",
+            query in proptest::option::of("(watch|fieldSelector|metadata.name|=|&|%3D|%|\\+|1|\\PC){0,8}"),
+        ) {
+            if let Ok(found) = attributes(&method, &path, query.as_deref()) {
+                let reads = matches!(method.as_str(), "GET" | "HEAD");
+                proptest::prop_assert!(found.class() != Class::Read || reads, "{method} {path} reads");
+            }
+        }
+    }
+
     #[test]
     fn a_list_that_is_narrowed_to_one_object_names_it() {
         let pods = "/api/v1/namespaces/a/pods";

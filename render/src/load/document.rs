@@ -208,24 +208,14 @@ fn read_access(
     }
     let message =
         format!("{kind} of {api_version} is neither a role nor a binding, and below access/ nothing else is read");
-    let error = Finding::error("NotAccess", message)
-        .at(&**source.file, part.line)
-        .hint(AccessKind::meant(kind));
-    reading.findings.push(error.clone());
-    // It may have been one before, and takes nothing back.
-    let (key, target) = (None, None);
-    reading.broken.push(Broken { key, target, error });
+    let error = Finding::error("NotAccess", message).hint(AccessKind::meant(kind));
+    reading.undeclared(source, part, error);
 }
 
 fn unknown(source: &Source<'_>, part: &Part<'_>, api_version: &str, kind: &str, reading: &mut Reading) {
     let message = format!("{kind} of {api_version} is not known to this version");
-    let error = Finding::error("UnknownKind", message)
-        .at(&**source.file, part.line)
-        .hint(kinds::meant(api_version, kind));
-    reading.findings.push(error.clone());
-    // Whatever it declared before, it did not take back: a misspelt kind removes nothing.
-    let (key, target) = (None, None);
-    reading.broken.push(Broken { key, target, error });
+    let error = Finding::error("UnknownKind", message).hint(kinds::meant(api_version, kind));
+    reading.undeclared(source, part, error);
 }
 
 /// `apiVersion` or `kind`, from the document or from the list around it.
@@ -382,6 +372,14 @@ impl Reading {
     fn declared(&mut self, key: DeclarationKey, line: u32, declaration: Declaration) {
         let declaration = Box::new(declaration);
         self.items.push(Item::Declared { key, line, declaration });
+    }
+
+    /// Whatever it declared before, it did not take back: a misspelt kind removes nothing.
+    fn undeclared(&mut self, source: &Source<'_>, part: &Part<'_>, error: Finding) {
+        let error = error.at(&**source.file, part.line);
+        self.findings.push(error.clone());
+        let (key, target) = (None, None);
+        self.broken.push(Broken { key, target, error });
     }
 
     fn neither(&mut self, source: &Source<'_>, part: &Part<'_>, reason: &str, message: impl Into<String>, hint: &str) {

@@ -131,6 +131,24 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_selector_or_is_refused_and_one_selector_is_read_alike_in_any_order(
+            text in "[ab=!,() ]{0,24}|in|notin|\\PC{0,24}",
+            parts in proptest::collection::vec("a=b|a!=c|!d|e in \\(f,g\\)|h|a=c", 1..4),
+        ) {
+            let _ = LabelSelector::parse(&text);
+            let mut turned = parts.clone();
+            turned.sort_unstable();
+            turned.dedup();
+            // Which of two values for one label is kept among the labels is the first one's luck.
+            if !(turned.contains(&"a=b".to_owned()) && turned.contains(&"a=c".to_owned())) {
+                let (one, other) = (LabelSelector::parse(&parts.join(",")), LabelSelector::parse(&turned.join(" , ")));
+                proptest::prop_assert_eq!(one, other);
+            }
+        }
+    }
+
     #[test]
     fn what_is_no_selector_says_why() {
         check(" ", "a selector without text names nothing");
