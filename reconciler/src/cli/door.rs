@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use render::access::token::Provider;
 
-use crate::hub::{AuditTo, DoorOptions, Identity};
+use crate::hub::{AuditTo, DoorOptions, Identity, OidcOptions};
 
 /// Part of the hub's help in which these stand.
 const HEADING: &str = "People";
@@ -42,6 +43,58 @@ pub(super) struct DoorFlags {
     /// Static tokens that log people in, a line each: token,user,uid,"group1,group2". A token may stand as sha256:HEX.
     #[arg(long, env = "FLOTILLA_TOKEN_FILE", value_name = "FILE", requires = "serve")]
     token_file: Option<PathBuf>,
+    /// An OIDC provider whose ID tokens log people in: its issuer, as the tokens have it.
+    #[arg(long, env = "FLOTILLA_OIDC_ISSUER", value_name = "URL", requires_all = ["serve", "oidc_client_ids"])]
+    oidc_issuer: Option<String>,
+    /// The id under which it knows this fleet: the audience of its tokens. May be given more than once.
+    #[arg(
+        long = "oidc-client-id",
+        env = "FLOTILLA_OIDC_CLIENT_IDS",
+        value_name = "ID",
+        value_delimiter = ',',
+        requires = "oidc_issuer"
+    )]
+    oidc_client_ids: Vec<String>,
+    /// The authority of its certificate, a PEM file; without it, those that this machine trusts.
+    #[arg(long, env = "FLOTILLA_OIDC_CA", value_name = "FILE", requires = "oidc_issuer")]
+    oidc_ca: Option<PathBuf>,
+    /// The claim that names the person; email counts only where the provider says that it is verified.
+    #[arg(
+        long,
+        env = "FLOTILLA_OIDC_USERNAME_CLAIM",
+        value_name = "CLAIM",
+        default_value = "sub",
+        requires = "oidc_issuer"
+    )]
+    oidc_username_claim: String,
+    /// What is set before that name.
+    #[arg(
+        long,
+        env = "FLOTILLA_OIDC_USERNAME_PREFIX",
+        value_name = "TEXT",
+        default_value = "",
+        requires = "oidc_issuer",
+        hide_default_value = true
+    )]
+    oidc_username_prefix: String,
+    /// The claim that lists the person's groups; without it they are in none.
+    #[arg(
+        long,
+        env = "FLOTILLA_OIDC_GROUPS_CLAIM",
+        value_name = "CLAIM",
+        requires = "oidc_issuer"
+    )]
+    oidc_groups_claim: Option<String>,
+    /// What is set before each group.
+    #[arg(
+        long,
+        env = "FLOTILLA_OIDC_GROUPS_PREFIX",
+        value_name = "TEXT",
+        default_value = "",
+        requires = "oidc_groups_claim",
+        hide_default_value = true
+    )]
+    oidc_groups_prefix: String,
     /// Carry exec, attach, cp, port-forward and proxy to clusters, where access/ and the cluster's agent allow them.
     #[arg(long, requires = "serve")]
     allow_interactive: bool,
@@ -54,9 +107,22 @@ impl DoorFlags {
     /// The door that the flags describe. `hub_key` is the file beside which the hub keeps its authority.
     pub(super) fn options(self, hub_key: &Path) -> Result<Option<DoorOptions>, String> {
         let Some(address) = self.serve else { return Ok(None) };
-        if self.client_ca.is_none() && self.token_file.is_none() {
-            return Err("--serve lets nobody in\nhint: name with --client-ca or --token-file whom it knows".to_owned());
+        if self.client_ca.is_none() && self.token_file.is_none() && self.oidc_issuer.is_none() {
+            let why =
+                "--serve lets nobody in\nhint: name with --client-ca, --token-file or --oidc-issuer whom it knows";
+            return Err(why.to_owned());
         }
+        let oidc = self.oidc_issuer.map(|issuer| OidcOptions {
+            held_to: Provider {
+                issuer,
+                audiences: self.oidc_client_ids,
+                user_claim: self.oidc_username_claim,
+                user_prefix: self.oidc_username_prefix,
+                groups_claim: self.oidc_groups_claim,
+                groups_prefix: self.oidc_groups_prefix,
+            },
+            authority: self.oidc_ca,
+        });
         let identity = match (self.serve_cert, self.serve_key) {
             (Some(certificate), Some(key)) => Identity::Files { certificate, key },
             _ => {
@@ -78,6 +144,7 @@ impl DoorFlags {
             identity,
             client_authority: self.client_ca,
             tokens: self.token_file,
+            oidc,
             interactive: self.allow_interactive,
             audit,
         }))

@@ -131,6 +131,7 @@ impl Carrier {
         let lane = self.lane(&errand.cluster);
         let place = lane.place(&lane.requests).await?;
         let until = Instant::now() + DOOR_RECONNECT_PATIENCE;
+        let may_be_repeated = matches!(errand.goal, Goal::Read);
         let answered = loop {
             let way = self
                 .dispatch
@@ -145,7 +146,7 @@ impl Carrier {
             };
             // Nothing was done yet, and a read may be done twice.
             if let Ok(Err(NotCarried::Refused(OpenCode::Gone, _))) = &answered
-                && matches!(errand.goal, Goal::Read)
+                && may_be_repeated
                 && Instant::now() < until
             {
                 sleep(BROKEN_REST).await;

@@ -134,6 +134,13 @@ pub(super) fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
     }
 }
 
+/// The certificates of a PEM file, in DER.
+pub(super) fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    authorities(pem)?;
+    let all = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
+    Ok(all.map(|certificate| certificate.to_vec()).collect())
+}
+
 /// TLS for callers: who has a client certificate of `clients` shows it, and others log in otherwise. Nothing is resumed, so
 /// that every connection is judged by today's authorities.
 pub(super) fn config(shown: &Shown, clients: Option<RootCertStore>) -> Result<Arc<ServerConfig>, rustls::Error> {

@@ -10,6 +10,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -105,6 +106,8 @@ pub(super) async fn run(
         };
         let (tls, porter, shutdown) = (tls.now(), Arc::clone(&porter), shutdown.clone());
         let serve = async move {
+            // Answers are written whole.
+            let _set = socket.set_nodelay(true);
             if let Some(stream) = secured(socket, &tls).await {
                 drop(handshake);
                 Box::pin(converse(stream, from, porter, shutdown)).await;
@@ -118,9 +121,10 @@ pub(super) async fn run(
     let _drained = timeout(API_DRAIN_TIMEOUT, connections.wait()).await;
 }
 
-async fn secured(socket: TcpStream, tls: &Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
-    // Answers are written whole.
-    let _set = socket.set_nodelay(true);
+async fn secured<S>(socket: S, tls: &Arc<ServerConfig>) -> Option<TlsStream<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let handshake = TlsAcceptor::from(Arc::clone(tls)).accept(socket);
     match timeout(DOOR_HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(stream)) => Some(stream),
@@ -205,7 +209,38 @@ async fn idle(requests: &watch::Sender<()>) {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::super::certificate::{Authority, config};
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_nothing_or_says_it_slowly_is_closed_in_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let authority = Authority::read_or_make(&folder.path().join("ca.key")).expect("it is made");
+        let shown = authority.certificate_for(&["localhost".to_owned()]).expect("it signs");
+        let tls = config(&shown, None).expect("it is one");
+        for slowly in [false, true] {
+            let (mut caller, socket) = tokio::io::duplex(1_024);
+            let begin = tokio::time::Instant::now();
+            let drip = async {
+                // A byte a second of a record that claims to be a long one.
+                for byte in [22, 3, 1, 16, 0].into_iter().chain(std::iter::repeat(1)) {
+                    if !slowly || caller.write_u8(byte).await.is_err() {
+                        break;
+                    }
+                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                }
+                std::future::pending().await
+            };
+            tokio::select! {
+                () = drip => {}
+                secured = secured(socket, &tls) => assert!(secured.is_none()),
+            }
+            let late = DOOR_HANDSHAKE_TIMEOUT + std::time::Duration::from_secs(1);
+            assert!(begin.elapsed() < late, "slowly: {slowly}");
+        }
+    }
 
     #[test]
     fn one_address_takes_a_part_of_all_connections_at_most() {

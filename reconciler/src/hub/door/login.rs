@@ -1,4 +1,4 @@
-//! Who a caller is: by the certificate of the connection, or by a static token.
+//! Who a caller is: by the certificate of the connection, by a static token, or by an OIDC provider's.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::failures::Failures;
 use super::files::Kept;
+use super::oidc::Provider;
 use super::tally::{LoginFailure, Tally};
 use super::tokens::Tokens;
 
@@ -28,21 +29,23 @@ pub(super) enum NotIn {
 /// Where people are known from.
 pub(super) struct Logins {
     pub(super) tokens: Option<Kept<Tokens>>,
+    pub(super) provider: Option<Provider>,
     failures: Mutex<Failures>,
     tally: Arc<Tally>,
 }
 
 impl Logins {
-    pub(super) fn new(tokens: Option<Kept<Tokens>>, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(tokens: Option<Kept<Tokens>>, provider: Option<Provider>, tally: Arc<Tally>) -> Self {
         Self {
             tokens,
+            provider,
             failures: Mutex::default(),
             tally,
         }
     }
 
     /// Who it is. `certified` is who the certificate of the connection names.
-    pub(super) fn person(
+    pub(super) async fn person(
         &self,
         certified: Option<&Arc<Person>>,
         headers: &HeaderMap,
@@ -61,7 +64,7 @@ impl Logins {
             failed(LoginFailure::TooMany);
             return Err(NotIn::TooMany(wait));
         }
-        if let Some(person) = self.known(token) {
+        if let Some(person) = self.known(token).await {
             return Ok(Arc::new(person));
         }
         self.failures().failed(from, now);
@@ -69,9 +72,13 @@ impl Logins {
         Err(NotIn::Wrong)
     }
 
-    fn known(&self, token: &str) -> Option<Person> {
-        let tokens = self.tokens.as_ref()?.now();
-        tokens.person(token).cloned().filter(is_plain)
+    async fn known(&self, token: &str) -> Option<Person> {
+        let tokens = self.tokens.as_ref().map(Kept::now);
+        if let Some(person) = tokens.as_ref().and_then(|tokens| tokens.person(token)) {
+            return Some(person.clone()).filter(is_plain);
+        }
+        let provider = self.provider.as_ref()?;
+        provider.person(token).await.filter(is_plain)
     }
 
     fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
@@ -122,7 +129,7 @@ mod tests {
     fn logins() -> Logins {
         let tokens = Tokens::parse(b"secret,ada,1,\"ops\"\nroot,x,1,\"system:masters\"\nnode,system:node:a,1")
             .expect("a file of tokens");
-        Logins::new(Some(Kept::fixed(tokens)), Arc::default())
+        Logins::new(Some(Kept::fixed(tokens)), None, Arc::default())
     }
 
     fn headers(authorization: &[&str]) -> HeaderMap {
@@ -135,20 +142,24 @@ mod tests {
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    #[test]
-    fn a_token_logs_its_person_in_and_nobody_of_kubernetes_own() {
+    #[tokio::test]
+    async fn a_token_logs_its_person_in_and_nobody_of_kubernetes_own() {
         let logins = logins();
-        let login = |said: &[&str]| {
-            let person = logins.person(None, &headers(said), HERE);
+        let login = async |said: &[&str]| {
+            let person = logins.person(None, &headers(said), HERE).await;
             person.map(|person| person.user.clone())
         };
-        assert_eq!(login(&["Bearer secret"]), Ok("ada".to_owned()));
-        assert_eq!(login(&["bearer secret"]), Ok("ada".to_owned()));
-        assert_eq!(login(&[]), Err(NotIn::Missing));
-        assert_eq!(login(&["Basic secret"]), Err(NotIn::Missing));
-        assert_eq!(login(&["Bearer secret", "Bearer other"]), Err(NotIn::Missing));
-        assert_eq!(login(&["Bearer root"]), Err(NotIn::Wrong), "system:masters is no group");
-        assert_eq!(login(&["Bearer node"]), Err(NotIn::Wrong));
+        assert_eq!(login(&["Bearer secret"]).await, Ok("ada".to_owned()));
+        assert_eq!(login(&["bearer secret"]).await, Ok("ada".to_owned()));
+        assert_eq!(login(&[]).await, Err(NotIn::Missing));
+        assert_eq!(login(&["Basic secret"]).await, Err(NotIn::Missing));
+        assert_eq!(login(&["Bearer secret", "Bearer other"]).await, Err(NotIn::Missing));
+        assert_eq!(
+            login(&["Bearer root"]).await,
+            Err(NotIn::Wrong),
+            "system:masters is no group"
+        );
+        assert_eq!(login(&["Bearer node"]).await, Err(NotIn::Wrong));
     }
 
     #[tokio::test(start_paused = true)]
@@ -156,15 +167,15 @@ mod tests {
         let logins = logins();
         let elsewhere = "192.0.2.9".parse().expect("an address");
         for _ in 0..crate::limits::LOGIN_FAILURES_AT_ONCE {
-            let wrong = logins.person(None, &headers(&["Bearer guess"]), HERE);
+            let wrong = logins.person(None, &headers(&["Bearer guess"]), HERE).await;
             assert_eq!(wrong, Err(NotIn::Wrong));
         }
         let right = headers(&["Bearer secret"]);
-        let refused = logins.person(None, &right, HERE);
+        let refused = logins.person(None, &right, HERE).await;
         assert!(matches!(refused, Err(NotIn::TooMany(_))), "{refused:?}");
-        assert!(logins.person(None, &right, elsewhere).is_ok());
+        assert!(logins.person(None, &right, elsewhere).await.is_ok());
         tokio::time::advance(crate::limits::LOGIN_FAILURE_FORGIVEN * 2).await;
-        assert!(logins.person(None, &right, HERE).is_ok());
+        assert!(logins.person(None, &right, HERE).await.is_ok());
         assert_eq!(logins.tally.counts().failed_logins["TooMany"], 1);
     }
 

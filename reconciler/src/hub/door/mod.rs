@@ -15,6 +15,7 @@ mod failures;
 mod files;
 mod listen;
 mod login;
+mod oidc;
 mod options;
 mod porter;
 mod refusal;
@@ -34,7 +35,8 @@ use tokio_util::sync::CancellationToken;
 pub use audit::AuditTo;
 pub use certificate::CertificateError;
 pub use files::FileError;
-pub use options::{DoorError, DoorOptions, Identity};
+pub use oidc::OidcError;
+pub use options::{DoorError, DoorOptions, Identity, OidcOptions};
 pub(in crate::hub) use tally::{Counts, Tally};
 
 use self::carry::Carrier;
@@ -71,6 +73,7 @@ pub(super) async fn bind(
             Some(kept.map_err(DoorError::File)?)
         }
     };
+    let provider = options.oidc.as_ref().map(provider).transpose()?;
     let audit = audit::Audit::begin(&options.audit).map_err(DoorError::Audit)?;
     let address = options.address;
     let listener = TcpListener::bind(address)
@@ -82,7 +85,7 @@ pub(super) async fn bind(
     Ok(Bound {
         listener,
         tls,
-        logins: Logins::new(tokens, Arc::clone(&tally)),
+        logins: Logins::new(tokens, provider, Arc::clone(&tally)),
         audit,
         tally,
         interactive: options.interactive,
@@ -117,6 +120,24 @@ pub(super) async fn run(
         requests: AtomicU64::new(0),
     };
     listen::run(listener, tls, Arc::new(porter), shutdown).await;
+}
+
+/// The provider of ID tokens. It is asked when the first token comes, so that a hub starts without it.
+fn provider(options: &OidcOptions) -> Result<oidc::Provider, DoorError> {
+    let authorities = match &options.authority {
+        None => None,
+        Some(file) => {
+            let pem = files::read_one(file).map_err(DoorError::File)?;
+            let found = certificate::certificates(&pem).map_err(|why| {
+                DoorError::File(FileError::Content {
+                    path: file.clone(),
+                    why,
+                })
+            })?;
+            Some(found)
+        }
+    };
+    oidc::Provider::new(options.held_to.clone(), authorities).map_err(DoorError::Oidc)
 }
 
 /// TLS of files, or of a certificate that the hub makes.

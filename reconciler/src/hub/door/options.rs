@@ -4,9 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use render::access::token::Provider;
+
 use super::audit::AuditTo;
 use super::certificate::CertificateError;
 use super::files::FileError;
+use super::oidc::OidcError;
 
 /// How the door is opened.
 #[derive(Clone, Debug)]
@@ -19,10 +22,21 @@ pub struct DoorOptions {
     pub client_authority: Option<PathBuf>,
     /// A file of static tokens.
     pub tokens: Option<PathBuf>,
+    /// A provider whose ID tokens log people in.
+    pub oidc: Option<OidcOptions>,
     /// Whether exec, attach and port-forward are carried, where rights and the agent allow them.
     pub interactive: bool,
     /// Where audit lines go.
     pub audit: AuditTo,
+}
+
+/// An OIDC provider.
+#[derive(Clone, Debug)]
+pub struct OidcOptions {
+    /// What its tokens are held to.
+    pub held_to: Provider,
+    /// A PEM file of the authorities of its certificate; without it, those that this machine trusts.
+    pub authority: Option<PathBuf>,
 }
 
 /// What the door shows to callers.
@@ -61,6 +75,9 @@ pub enum DoorError {
     /// One of the files could not be used.
     #[error("failed to read what --serve needs")]
     File(#[source] FileError),
+    /// The OIDC provider cannot be asked.
+    #[error("failed to use the OIDC provider")]
+    Oidc(#[source] OidcError),
     /// There is no certificate.
     #[error("failed to make a certificate for --serve")]
     Certificate(#[source] CertificateError),

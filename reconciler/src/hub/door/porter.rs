@@ -149,7 +149,7 @@ impl Porter {
         let login = self
             .logins
             .person(peer.certified.as_ref(), request.headers(), peer.address);
-        let person = login.map_err(refusal::not_in)?;
+        let person = login.await.map_err(refusal::not_in)?;
         record.line.person(&person);
         let asked = |request, attributes| Asked {
             request,

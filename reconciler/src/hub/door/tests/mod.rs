@@ -219,3 +219,49 @@ async fn what_an_agent_refuses_is_refused_with_its_words() {
     assert!(world.get("ada", PODS, &[]).await.status.is_success(), "others go on");
     let _ = world.seen().await;
 }
+
+#[tokio::test]
+async fn a_command_in_a_container_is_carried_where_hub_and_access_allow_it() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let path = "/clusters/oslo/api/v1/namespaces/shop/pods/web/exec?command=cat&stdin=true";
+    let world = World::new().await;
+    assert_eq!(
+        world.exec("ada", path).await.map(drop),
+        Err(StatusCode::FORBIDDEN),
+        "it is off"
+    );
+    let mut world = World::that(true).await;
+    assert_eq!(
+        world.exec("bob", path).await.map(drop),
+        Err(StatusCode::FORBIDDEN),
+        "he has no right"
+    );
+    let port = "/clusters/oslo/api/v1/namespaces/shop/pods/web/portforward";
+    assert_eq!(
+        world.exec("ada", port).await.map(drop),
+        Err(StatusCode::FORBIDDEN),
+        "she has no right"
+    );
+    assert!(world.seen_nothing());
+    let mut command = world.exec("ada", path).await.expect("it is carried");
+    let head = world.seen().await.head.to_lowercase();
+    assert!(
+        head.contains("upgrade: spdy/3.1") && head.contains("x-stream-protocol-version: v4"),
+        "{head}"
+    );
+    command.write_all(b"hello").await.expect("it is sent");
+    let mut said = [0; 5];
+    let read = timeout(SOON, command.read_exact(&mut said)).await.expect("it answers");
+    read.expect("it is whole");
+    assert_eq!(&said, b"hello");
+}
+
+#[tokio::test]
+async fn a_cluster_in_mode_pull_is_not_asked() {
+    let world = World::new().await;
+    world.pull();
+    let answer = world.get("ada", PODS, &[]).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN, "{answer:?}");
+    assert!(answer.body.contains("sync mode Pull"), "{answer:?}");
+    assert!(world.seen_nothing());
+}

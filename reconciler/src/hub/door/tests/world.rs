@@ -41,6 +41,7 @@ kind: ClusterRole
 metadata: {name: pods}
 rules:
   - {apiGroups: ['', apps], resources: [pods, configmaps, deployments], verbs: [get, list, watch]}
+  - {apiGroups: [''], resources: [pods/exec], verbs: [create]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -102,6 +103,11 @@ fn fleet(files: &[(&str, &str)]) -> Arc<render::Fleet> {
 
 impl World {
     pub(super) async fn new() -> Self {
+        Self::that(false).await
+    }
+
+    /// A hub with `--allow-interactive`, or without.
+    pub(super) async fn that(interactive: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let tokens = folder.path().join("tokens");
         std::fs::write(&tokens, "token-ada,ada,1,\"ops\"\ntoken-bob,bob,2\n").expect("it is writable");
@@ -113,7 +119,8 @@ impl World {
             },
             client_authority: None,
             tokens: Some(tokens),
-            interactive: false,
+            oidc: None,
+            interactive,
             audit: AuditTo::Nowhere,
         };
         let (stop, state, dispatch) = (
@@ -165,7 +172,7 @@ impl World {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .expect("it speaks HTTP");
-        let connection = tokio::spawn(async move { drop(connection.await) });
+        let connection = tokio::spawn(async move { drop(connection.with_upgrades().await) });
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, "hub");
         if !who.is_empty() {
             request = request.header(header::AUTHORIZATION, format!("Bearer token-{who}"));
@@ -202,6 +209,23 @@ impl World {
         Coming(response.into_body(), connection)
     }
 
+    /// Runs a command in a pod, and gives what its connection became.
+    pub(super) async fn exec(&self, who: &str, path: &str) -> Result<TokioIo<hyper::upgrade::Upgraded>, StatusCode> {
+        let headers = [
+            ("Connection", "Upgrade"),
+            ("Upgrade", "SPDY/3.1"),
+            ("X-Stream-Protocol-Version", "v4.channel.k8s.io"),
+        ];
+        let (response, _connection) = self.send(who, "GET", path, &headers).await;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(response.status());
+        }
+        assert_eq!(response.headers()["upgrade"], "SPDY/3.1");
+        Ok(TokioIo::new(
+            hyper::upgrade::on(response).await.expect("it is upgraded"),
+        ))
+    }
+
     pub(super) async fn seen(&mut self) -> Seen {
         let seen = timeout(SOON, self.seen.recv()).await.expect("the agent is asked");
         seen.expect("it lives")
@@ -217,7 +241,18 @@ impl World {
     }
 
     pub(super) fn take_rights_away(&self) {
-        self.state.write().unwrap_or_else(PoisonError::into_inner).fleet = Some(fleet(&FILES[..1]));
+        self.accept(&FILES[..1]);
+    }
+
+    /// A commit puts the cluster into mode Pull.
+    pub(super) fn pull(&self) {
+        let (path, text) = FILES[0];
+        let text = text.replace("clusterId: 6a1f", "clusterId: 6a1f, syncMode: Pull");
+        self.accept(&[(path, &text), FILES[1]]);
+    }
+
+    fn accept(&self, files: &[(&str, &str)]) {
+        self.state.write().unwrap_or_else(PoisonError::into_inner).fleet = Some(fleet(files));
     }
 
     pub(super) fn disconnect(&mut self) {
@@ -270,7 +305,8 @@ async fn tunnel() -> (tunnel::Tunnel, tunnel::Tunnel) {
 /// Answers as an agent does: `pods` to everything, an answer without an end to a watch.
 async fn play(mut incoming: Incoming, saw: mpsc::Sender<Seen>, held: mpsc::Sender<TunnelStream>) {
     while let Some(IncomingOpen { open, responder }) = incoming.next().await {
-        assert_eq!(open.class, TargetClass::ApiServer);
+        let interactive = open.class == TargetClass::Interactive;
+        assert!(interactive || open.class == TargetClass::ApiServer);
         let (saw, held) = (saw.clone(), held.clone());
         tokio::spawn(async move {
             let mut stream = responder.accept().expect("it is there");
@@ -285,6 +321,13 @@ async fn play(mut incoming: Incoming, saw: mpsc::Sender<Seen>, held: mpsc::Sende
             }
             let watches = head.contains("watch=true");
             let _sent = saw.send(Seen { caller, head }).await;
+            if interactive {
+                let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
+                stream.write_all(answer.as_bytes()).await.expect("somebody listens");
+                let (mut reader, mut writer) = tokio::io::split(stream);
+                drop(tokio::io::copy(&mut reader, &mut writer).await);
+                return drop(writer.shutdown().await);
+            }
             let answer = match watches {
                 true => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
                 false => "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npods",

@@ -1,0 +1,303 @@
+//! An OIDC provider: what it says of itself and its keys, fetched with limits and again when they are old. Whether a token is
+//! somebody's is decided by `render::access::token`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::Config;
+use kube::client::ConfigExt as _;
+use render::access::Person;
+use render::access::token::{self, Keys, Refused, verify};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use tokio::time::{Duration, Instant, timeout};
+
+use crate::fault::line;
+use crate::hub::clock::seconds;
+use crate::limits::{
+    API_CONNECT_TIMEOUT, OIDC_ANSWER_BYTES_MAX, OIDC_ANSWER_TIMEOUT, OIDC_KEYS_REST, OIDC_KEYS_REST_MIN,
+};
+
+/// Where a provider describes itself.
+const DISCOVERY: &str = ".well-known/openid-configuration";
+
+/// Why a provider's keys are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum OidcError {
+    /// No client could be made.
+    #[error("failed to set up TLS for the OIDC provider: {0}")]
+    Tls(String),
+    /// It is asked over TLS, or on this machine.
+    #[error("{0:?} is no https:// address")]
+    Address(String),
+    /// No answer.
+    #[error("failed to ask {0}: {1}")]
+    Unreachable(String, String),
+    /// An answer that is none.
+    #[error("{0} answers with {1}")]
+    Status(String, StatusCode),
+    /// It is not what such an answer is.
+    #[error("the answer of {0} cannot be used: {1}")]
+    Answer(String, String),
+}
+
+type Answering = BoxFuture<'static, Result<Response<Incoming>, hyper_util::client::legacy::Error>>;
+
+/// The client, whose connector has a type that is longer than what it does.
+type Sending = Box<dyn Fn(Request<Full<Bytes>>) -> Answering + Send + Sync>;
+
+/// A provider whose tokens log people in.
+pub(super) struct Provider {
+    held_to: token::Provider,
+    send: Sending,
+    known: Mutex<Known>,
+}
+
+/// What is known of its keys.
+#[derive(Default)]
+struct Known {
+    keys: Option<Arc<Keys>>,
+    /// When they were fetched, or tried to be.
+    at: Option<Instant>,
+}
+
+#[derive(Deserialize)]
+struct Description {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl Provider {
+    /// A provider, whose TLS is verified with `authorities` (DER), or else with the roots of this machine.
+    pub(super) fn new(held_to: token::Provider, authorities: Option<Vec<Vec<u8>>>) -> Result<Self, OidcError> {
+        address(&held_to.issuer)?;
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(API_CONNECT_TIMEOUT));
+        // kube's TLS; the address of the configuration is not used.
+        let mut config = Config::new(Uri::from_static("https://localhost"));
+        config.root_cert = authorities;
+        let tls = config.rustls_https_connector_with_connector(connector);
+        let tls = tls.map_err(|error| OidcError::Tls(line(&error)))?;
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build::<_, Full<Bytes>>(tls);
+        Ok(Self {
+            held_to,
+            send: Box::new(move |request| Box::pin(client.request(request))),
+            known: Mutex::default(),
+        })
+    }
+
+    /// Who a token says its bearer is.
+    pub(super) async fn person(&self, token: &str) -> Option<Person> {
+        let keys = self.keys(OIDC_KEYS_REST).await?;
+        let verified = match verify(token, &keys, &self.held_to, seconds()) {
+            // The provider may have a new key.
+            Err(Refused::KeyUnknown) => {
+                let keys = self.keys(OIDC_KEYS_REST_MIN).await?;
+                verify(token, &keys, &self.held_to, seconds())
+            }
+            verified => verified,
+        };
+        match verified {
+            Ok(person) => Some(person),
+            Err(error) => {
+                tracing::debug!(%error, "Refused a token.");
+                None
+            }
+        }
+    }
+
+    /// Its keys, no older than `rest` where it answers. While it does not, those that it had stand.
+    async fn keys(&self, rest: Duration) -> Option<Arc<Keys>> {
+        let mut known = self.known.lock().await;
+        // Where there are none yet, who knocks again and again does not make it be asked each time either.
+        let rest = match known.keys {
+            Some(_) => rest,
+            None => OIDC_KEYS_REST_MIN,
+        };
+        if known.at.is_none_or(|at| at.elapsed() >= rest) {
+            match self.fetch().await {
+                Ok(keys) => known.keys = Some(Arc::new(keys)),
+                Err(error) => tracing::warn!(%error, "Could not fetch the keys of the OIDC provider."),
+            }
+            known.at = Some(Instant::now());
+        }
+        known.keys.clone()
+    }
+
+    async fn fetch(&self) -> Result<Keys, OidcError> {
+        let issuer = &self.held_to.issuer;
+        let own = format!("{}/{DISCOVERY}", issuer.trim_end_matches('/'));
+        let wrong = |why: String| OidcError::Answer(own.clone(), why);
+        let described: Description =
+            serde_json::from_slice(&self.get(&own).await?).map_err(|error| wrong(error.to_string()))?;
+        if described.issuer != *issuer {
+            return Err(wrong(format!(
+                "it is issuer {:?}, and not {issuer:?}",
+                described.issuer
+            )));
+        }
+        let keys = self.get(&described.jwks_uri).await?;
+        Keys::read(&keys).map_err(|error| OidcError::Answer(described.jwks_uri, error.to_string()))
+    }
+
+    async fn get(&self, url: &str) -> Result<Bytes, OidcError> {
+        let unreachable = |why: String| OidcError::Unreachable(url.to_owned(), why);
+        let request = Request::get(address(url)?)
+            .header(header::ACCEPT, "application/json")
+            .body(Full::default())
+            .map_err(|error| unreachable(error.to_string()))?;
+        let asking = async {
+            let response = (self.send)(request).await.map_err(|error| unreachable(line(&error)))?;
+            // A redirect leads where nobody said that keys may come from.
+            if response.status() != StatusCode::OK {
+                return Err(OidcError::Status(url.to_owned(), response.status()));
+            }
+            let body = Limited::new(response.into_body(), OIDC_ANSWER_BYTES_MAX)
+                .collect()
+                .await;
+            Ok(body.map_err(|error| unreachable(error.to_string()))?.to_bytes())
+        };
+        let late = || Err(unreachable("no answer in time".to_owned()));
+        timeout(OIDC_ANSWER_TIMEOUT, asking).await.unwrap_or_else(|_| late())
+    }
+}
+
+/// An address that keys may come from: over TLS, or from this machine itself.
+fn address(url: &str) -> Result<Uri, OidcError> {
+    let wrong = || OidcError::Address(url.to_owned());
+    let uri: Uri = url.parse().map_err(|_| wrong())?;
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host.parse::<std::net::IpAddr>().is_ok_and(|host| host.is_loopback());
+    match uri.scheme_str() {
+        Some("https") => Ok(uri),
+        Some("http") if is_here => Ok(uri),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tunnel::SecretKey;
+
+    use super::*;
+
+    /// A provider with a key, which it may change.
+    struct Played {
+        issuer: String,
+        keys: Arc<std::sync::Mutex<Vec<(String, SecretKey)>>>,
+    }
+
+    impl Played {
+        async fn start() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let issuer = format!("http://{}/git", listener.local_addr().expect("it is bound"));
+            let keys: Arc<std::sync::Mutex<Vec<(String, SecretKey)>>> = Arc::default();
+            let played = Self {
+                issuer: issuer.clone(),
+                keys: Arc::clone(&keys),
+            };
+            tokio::spawn(async move {
+                while let Ok((mut socket, _)) = listener.accept().await {
+                    let mut asked = vec![0; 1024];
+                    let read = socket.read(&mut asked).await.unwrap_or_default();
+                    let asked = String::from_utf8_lossy(&asked[..read]).into_owned();
+                    let answer = match asked.contains("/git/.well-known/openid-configuration") {
+                        true => json!({ "issuer": issuer, "jwks_uri": format!("{issuer}/keys") }),
+                        false => {
+                            let keys = keys.lock().expect("nobody panicked");
+                            let key = |(id, key): &(String, SecretKey)| {
+                                let x = URL_SAFE_NO_PAD.encode(key.public().as_bytes());
+                                json!({ "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": id, "x": x })
+                            };
+                            json!({ "keys": keys.iter().map(key).collect::<Vec<_>>() })
+                        }
+                    };
+                    let answer = answer.to_string();
+                    let head = format!(
+                        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                        answer.len()
+                    );
+                    let _gone = socket.write_all(format!("{head}{answer}").as_bytes()).await;
+                }
+            });
+            played.new_key("1");
+            played
+        }
+
+        fn new_key(&self, id: &str) {
+            let key = SecretKey::generate().expect("there is randomness");
+            *self.keys.lock().expect("nobody panicked") = vec![(id.to_owned(), key)];
+        }
+
+        fn token(&self, audience: &str) -> String {
+            let keys = self.keys.lock().expect("nobody panicked");
+            let (id, key) = &keys[0];
+            let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+            let claims = json!({
+                "iss": self.issuer, "aud": audience, "sub": "7", "name": "ada", "groups": ["ops"],
+                "iat": seconds(), "exp": seconds() + 300,
+            });
+            let message = format!("{}.{}", part(json!({ "alg": "EdDSA", "kid": id })), part(claims));
+            let signature = URL_SAFE_NO_PAD.encode(key.sign(message.as_bytes()));
+            format!("{message}.{signature}")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_providers_token_logs_in_with_keys_that_it_may_change() {
+        let played = Played::start().await;
+        let held_to = token::Provider {
+            issuer: played.issuer.clone(),
+            audiences: vec!["hub".to_owned()],
+            user_claim: "name".to_owned(),
+            user_prefix: String::new(),
+            groups_claim: Some("groups".to_owned()),
+            groups_prefix: "git:".to_owned(),
+        };
+        let provider = Provider::new(held_to, None).expect("it is on this machine");
+        let ada = Person {
+            user: "ada".to_owned(),
+            groups: vec!["git:ops".to_owned()],
+        };
+        assert_eq!(provider.person(&played.token("hub")).await, Some(ada.clone()));
+        assert_eq!(provider.person(&played.token("other")).await, None);
+        assert_eq!(provider.person("a.b.c").await, None);
+        played.new_key("2");
+        assert_eq!(
+            provider.person(&played.token("hub")).await,
+            None,
+            "keys rest for a while"
+        );
+        provider.known.lock().await.at = None;
+        assert_eq!(provider.person(&played.token("hub")).await, Some(ada));
+    }
+
+    #[test]
+    fn keys_come_over_tls_or_from_this_machine() {
+        for (url, is_good) in [
+            ("https://git.example/", true),
+            ("http://127.0.0.1:3000/", true),
+            ("http://[::1]:3000/", true),
+            ("http://git.example/", false),
+            ("ftp://127.0.0.1/", false),
+            ("git.example", false),
+        ] {
+            assert_eq!(address(url).is_ok(), is_good, "{url}");
+        }
+    }
+}
