@@ -21,6 +21,7 @@ mod hostile;
 mod identity;
 mod leaving;
 mod objects;
+mod people;
 mod plan;
 mod pushed_chart;
 mod readme;

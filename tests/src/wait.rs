@@ -13,14 +13,14 @@ pub const LONG: Duration = Duration::from_secs(120);
 #[track_caller]
 pub fn eventually<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     let started = Instant::now();
-    let mut pause = Duration::from_millis(10);
+    let mut rest = Duration::from_millis(10);
     loop {
         match look() {
             Ok(found) => return found,
             Err(reason) if started.elapsed() >= limit => panic!("{what}: not within {limit:?}; last seen: {reason}"),
-            Err(_) => sleep(pause),
+            Err(_) => pause(rest),
         }
-        pause = (pause * 3 / 2).min(Duration::from_millis(250));
+        rest = (rest * 3 / 2).min(Duration::from_millis(250));
     }
 }
 
@@ -32,15 +32,15 @@ pub fn throughout(time: Duration, what: &str, mut look: impl FnMut() -> Result<(
         if let Err(reason) = look() {
             panic!("{what}: broken after {:?}: {reason}", started.elapsed());
         }
-        sleep(Duration::from_millis(100));
+        pause(Duration::from_millis(100));
     }
 }
 
-/// Here alone, between two looks.
+/// Here alone: between two looks, and between the steps of what has a pace of its own.
 #[expect(
     clippy::disallowed_methods,
     reason = "there is no runtime here whose worker this could block"
 )]
-fn sleep(time: Duration) {
+pub fn pause(time: Duration) {
     thread::sleep(time);
 }

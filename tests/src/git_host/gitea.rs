@@ -15,6 +15,9 @@ use crate::{Child, Output, eventually, parts, ports, scratch, wait};
 /// Everybody's password.
 const PASSWORD: &str = "correct horse";
 
+/// Where people would be sent after they logged in; nobody listens there.
+const CALLBACK: &str = "http://127.0.0.1/callback";
+
 /// A running Gitea.
 #[derive(Debug)]
 pub struct Gitea {
@@ -127,6 +130,69 @@ impl Gitea {
         &self.token
     }
 
+    /// What it is called in its ID tokens.
+    pub fn issuer(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Makes the organisation `NAME` with ada in it, and an application, whose id tokens are for: (id, secret).
+    #[track_caller]
+    pub fn application(&self, organisation: &str) -> (String, String) {
+        self.ask("POST", "/orgs", &json!({"username": organisation}));
+        let wish = json!({"name": "fleet", "redirect_uris": [CALLBACK], "confidential_client": true});
+        let made = self.ask("POST", "/user/applications/oauth2", &wish);
+        let text = |name: &str| {
+            made[name]
+                .as_str()
+                .unwrap_or_else(|| panic!("{name} is in {made}"))
+                .to_owned()
+        };
+        (text("client_id"), text("client_secret"))
+    }
+
+    /// An ID token of ada's, by the steps that a browser takes for her.
+    #[track_caller]
+    pub fn id_token(&self, (id, secret): &(String, String)) -> String {
+        let password = PASSWORD.replace(' ', "+");
+        let login = self.form("/user/login", "", &format!("user_name=ada&password={password}"));
+        // The login gives a session anew; the newest of the cookie's values counts.
+        let cookies = login.lines().filter_map(|line| line.strip_prefix("Set-Cookie: "));
+        let cookies = cookies.filter_map(|cookie| cookie.split(';').next());
+        let session = cookies.filter(|cookie| cookie.starts_with("i_like_gitea=")).next_back();
+        let cookie = session.unwrap_or_else(|| panic!("no session is in {login}")).to_owned();
+        let callback = CALLBACK.replace(':', "%3A").replace('/', "%2F");
+        let scope = "openid+profile+email+groups";
+        let asked = format!("client_id={id}&redirect_uri={callback}&response_type=code&scope={scope}&state=x");
+        self.exchange(&format!(
+            "GET /login/oauth/authorize?{asked} HTTP/1.0\r\nCookie: {cookie}\r\nHost: 127.0.0.1\r\n\r\n"
+        ));
+        let grant = format!("client_id={id}&redirect_uri={callback}&scope={scope}&state=x&nonce=&granted=true");
+        let granted = self.form("/login/oauth/grant", &cookie, &grant);
+        let code = granted
+            .split("code=")
+            .nth(1)
+            .and_then(|rest| rest.split(['&', '\r']).next());
+        let code = code.unwrap_or_else(|| panic!("no code is in {granted}"));
+        let exchange = format!(
+            "grant_type=authorization_code&code={code}&client_id={id}&client_secret={secret}&redirect_uri={callback}"
+        );
+        let answer = self.form("/login/oauth/access_token", "", &exchange);
+        let body: Value = answer
+            .split_once("\r\n\r\n")
+            .and_then(|(_, body)| serde_json::from_str(body).ok())
+            .unwrap_or_default();
+        let token = body["id_token"].as_str();
+        token.unwrap_or_else(|| panic!("no token is in {answer}")).to_owned()
+    }
+
+    fn form(&self, path: &str, cookie: &str, body: &str) -> String {
+        self.exchange(&format!(
+            "POST {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len(),
+        ))
+    }
+
     /// Asks Gitea's API as `ada`.
     ///
     /// # Panics
@@ -151,6 +217,16 @@ impl Gitea {
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len(),
         );
+        let answer = self.exchange(&request);
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        (
+            status.expect("an answer has a status"),
+            serde_json::from_str(body).unwrap_or(Value::Null),
+        )
+    }
+
+    fn exchange(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("Gitea listens");
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
@@ -158,11 +234,6 @@ impl Gitea {
         stream.write_all(request.as_bytes()).expect("Gitea reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("Gitea answers");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-        (
-            status.expect("an answer has a status"),
-            serde_json::from_str(body).unwrap_or(Value::Null),
-        )
+        answer
     }
 }
