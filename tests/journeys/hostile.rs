@@ -1,7 +1,9 @@
 //! Strangers at every door of a hub.
 
+use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,6 +44,9 @@ fn who_says_a_little_each_second_is_hung_up_on_at_every_door_and_holds_up_nobody
     let file = |name: &str| folder.join(name).display().to_string();
     let [agents, api, people, hubs] = [(); 4].map(|()| ports::free());
     let other = Flotilla::run(&["hub", "key", "--key", &file("other.key")]).expect_ok();
+    let tokens = folder.join("tokens.csv");
+    fs::write(&tokens, "a-token-that-nobody-here-says,ann,1\n").unwrap();
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
     let at = |port: u16| format!("127.0.0.1:{port}");
     let hub = Flotilla::hub(&[
         "--repository",
@@ -54,6 +59,8 @@ fn who_says_a_little_each_second_is_hung_up_on_at_every_door_and_holds_up_nobody
         &at(api),
         "--serve",
         &at(people),
+        "--token-file",
+        &file("tokens.csv"),
         "--listen-peers",
         &at(hubs),
         "--peer",
