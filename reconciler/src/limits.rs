@@ -310,8 +310,9 @@ pub const WRITE_RETRY_MAX: Duration = Duration::from_secs(30);
 /// Commits whose times are remembered: one a change, about 100 bytes each.
 pub const COMMIT_TIMES_MAX: usize = 65_536;
 
-/// How long agents have to be told that the hub ends.
-pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long agents have to be told that the hub ends, and their streams to be done with: a little more than
+/// [`DRAIN_TIMEOUT`], and less than the 30 s that Kubernetes gives a pod.
+pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(27);
 
 /// How long the clock is trusted to go on as it went.
 pub const CLOCK_LOOK: Duration = Duration::from_secs(60);
@@ -478,6 +479,43 @@ pub const RECONCILE_BODY_BYTES_MAX: usize = 8 << 20;
 /// Handshakes at a time: each costs a few signatures, and a storm of agents must not starve the tunnels
 /// that stand. The rest wait in the listener's own queue.
 pub const HANDSHAKES_MAX: usize = 64;
+
+/// Agents that wait for their handshake; more are sent away at once, and come back later. A waiting socket costs some
+/// 10 KiB of the kernel's.
+pub const HANDSHAKES_QUEUED_MAX: usize = 1_000;
+
+/// How long an agent waits for its handshake before it is sent away: it has given up by then.
+pub const HANDSHAKE_QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Handshakes per second that a hub counts on before it has measured any: the tame rate of a storm.
+pub const HANDSHAKES_PER_SECOND_MIN: f64 = 50.0;
+
+/// How long streams of a tunnel may go on that is left for another one, or whose hub ends.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// How often it is looked at whether the streams of such a tunnel have ended.
+pub const DRAIN_LOOK: Duration = Duration::from_millis(100);
+
+/// Bytes of a file of authorities: those of a whole system take some 250 KiB.
+pub const AUTHORITIES_BYTES_MAX: u64 = 4 << 20;
+
+/// How long an agent may take to answer a ping: its API server has five seconds of it.
+pub const PING_ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Pings of one request, and pings that an agent answers at a time.
+pub const PINGS_MAX: usize = 10;
+
+/// Seconds by which a clock may be off before a person is told: certificates and reports are not that exact.
+pub const CLOCK_SKEW_SECONDS_MAX: i64 = 30;
+
+/// Addresses of hubs that an agent dials, those it was told of included.
+pub const HUB_LINES_MAX: usize = 4;
+
+/// Tunnels to different hubs that an agent wants, where hubs tell of several: the end of one hub costs no dial.
+pub const HUB_TUNNELS_WANTED: usize = 2;
+
+/// How often an agent looks whether this machine has another address: a laptop or a node that moved is back within it.
+pub const ADDRESS_LOOK: Duration = Duration::from_secs(5);
 
 /// After a failed accept (too many open files) the listener rests this long.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(200);

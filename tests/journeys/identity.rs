@@ -154,7 +154,7 @@ fn a_denied_cluster_is_out_at_once_while_git_is_away_and_in_again_when_it_is_str
         &missing,
     ]);
     assert!(
-        !refused.ok().is_ok(),
+        refused.ok().is_err(),
         "a list that is named and not there lets nobody in"
     );
 }

@@ -20,6 +20,7 @@ mod first_push;
 mod hostile;
 mod identity;
 mod leaving;
+mod networks;
 mod objects;
 mod people;
 mod plan;

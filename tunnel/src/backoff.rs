@@ -112,8 +112,18 @@ impl Backoff {
                 let (min, max) = (min.min(TOLD_RETRY_MAX), max.min(TOLD_RETRY_MAX));
                 (self, min + max.saturating_sub(min).mul_f64(random))
             }
-            Outcome::Lived(life) if life >= GOOD_LIFE => Self { failures: 0, ..self }.next(random),
-            Outcome::Lived(_) | Outcome::Failed => self.next(random),
+            Outcome::Lived(life) => self.after_life(life).next(random),
+            Outcome::Failed => self.next(random),
+        }
+    }
+
+    /// The count after a tunnel that had lived so long, whatever ended it.
+    #[must_use]
+    pub fn after_life(self, life: Duration) -> Self {
+        if life >= GOOD_LIFE {
+            Self { failures: 0, ..self }
+        } else {
+            self
         }
     }
 

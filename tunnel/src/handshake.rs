@@ -65,9 +65,14 @@ pub enum HandshakeError {
     /// The peer refused us.
     #[error("refused by the peer: {} {}", .0.reason, .0.text)]
     Refused(GoAway),
-    /// No version in common.
-    #[error("{0}")]
-    Version(String),
+    /// The two programs do not go together.
+    #[error("{text}")]
+    Version {
+        /// Which versions both have, and why they do not.
+        text: String,
+        /// Whose agent says it is; empty at the agent.
+        cluster: String,
+    },
     /// No such cluster is registered.
     #[error("cluster {cluster:?} is not registered")]
     UnknownCluster {
@@ -282,8 +287,12 @@ fn check_version(role: Role, our_version: &str, theirs: &Hello) -> Result<u16, H
         Role::Hub => ("hub", "agent"),
         Role::Agent => ("agent", "hub"),
     };
+    let refusal = |text| HandshakeError::Version {
+        text,
+        cluster: theirs.cluster.clone(),
+    };
     let common = ours.common(theirs.protocol).ok_or_else(|| {
-        HandshakeError::Version(format!(
+        refusal(format!(
             "{we} {our_version} speaks protocol {} to {}, {they} {} speaks {} to {}",
             ours.min, ours.max, theirs.version, theirs.protocol.min, theirs.protocol.max
         ))
@@ -292,7 +301,7 @@ fn check_version(role: Role, our_version: &str, theirs: &Hello) -> Result<u16, H
         None => Ok(common),
         Some(why) => {
             let their_version: String = theirs.version.chars().take(VERSION_CHARS_MAX).collect();
-            Err(HandshakeError::Version(format!(
+            Err(refusal(format!(
                 "{we} has version {our_version} and {they} has version {their_version}; {why}"
             )))
         }
@@ -382,7 +391,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<
         HandshakeError::HubNotProven | HandshakeError::NotBound | HandshakeError::BoundElsewhere => {
             GoAway::new(GoAwayReason::IdentityRefused, error.to_string())
         }
-        HandshakeError::Version(text) => GoAway::new(GoAwayReason::Version, text),
+        HandshakeError::Version { text, .. } => GoAway::new(GoAwayReason::Version, text),
         HandshakeError::Frame(_) | HandshakeError::Unexpected { .. } => {
             GoAway::new(GoAwayReason::ProtocolError, error.to_string())
         }

@@ -192,3 +192,7 @@ pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest time an OPEN may ask the other side to spend on its target.
 pub const OPEN_DEADLINE_MAX: Duration = Duration::from_secs(60);
+
+/// The epoch of an agent that only asks whether it would be let in: its tunnel ends after the handshake, and takes no
+/// other's place.
+pub const PROBE_EPOCH: u64 = 0;

@@ -252,8 +252,9 @@ fn people_rules() -> [Value; 2] {
     ]
 }
 
-fn role() -> Value {
-    let rules = [
+/// What an agent asks of the namespace of its own things.
+fn own_rules() -> [Value; 3] {
+    [
         rule(
             "coordination.k8s.io",
             &["leases"],
@@ -265,7 +266,47 @@ fn role() -> Value {
             &["get", "list", "create", "update", "patch", "delete"],
         ),
         rule("", &["secrets"], &["get", "list", "create", "update", "delete"]),
-    ];
+    ]
+}
+
+/// One right that every agent needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Need {
+    /// `None`: in the whole cluster.
+    pub(super) namespace: Option<&'static str>,
+    pub(super) group: String,
+    pub(super) resource: String,
+    pub(super) verb: String,
+}
+
+/// The rights that every agent needs, one by one; those for what the feeds hold are not known here.
+pub(super) fn needs() -> Vec<Need> {
+    let words = |rule: &Value, field: &str| -> Vec<String> {
+        let list = rule[field].as_array().into_iter().flatten();
+        list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+    };
+    let rules = agent_rules().into_iter().map(|rule| (None, rule));
+    let rules = rules.chain(own_rules().into_iter().map(|rule| (Some(NAMESPACE), rule)));
+    let mut needs = Vec::new();
+    for (namespace, rule) in rules {
+        for (resource, verb) in words(&rule, "resources").into_iter().flat_map(|resource| {
+            words(&rule, "verbs")
+                .into_iter()
+                .map(move |verb| (resource.clone(), verb))
+        }) {
+            needs.push(Need {
+                namespace,
+                group: words(&rule, "apiGroups").concat(),
+                resource,
+                verb,
+            });
+        }
+    }
+    needs
+}
+
+fn role() -> Value {
+    let rules = own_rules();
     json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata(NAME), "rules": rules })
 }
 

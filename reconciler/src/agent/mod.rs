@@ -7,6 +7,7 @@
 
 mod applying;
 mod deliver;
+pub mod doctor;
 mod gate;
 mod journal;
 mod look;
@@ -17,9 +18,9 @@ mod record;
 mod reports;
 mod run;
 mod secrets;
-mod session;
 mod store;
 mod streams;
+mod tunnels;
 
 pub use deliver::{DeliverError, Holdings, serve};
 pub use gate::{Allow, Policy, Unclear};
@@ -28,3 +29,4 @@ pub use place::JournalPlace;
 pub use run::{AgentError, AgentOptions, run};
 pub use secrets::{SecretError, SecretJournal};
 pub use store::{Absence, Kept, Store};
+pub use tunnels::Way;

@@ -4,6 +4,8 @@
 //! but never less than was counted before. So an absence ends by hearing of a hub and by nothing else: neither by a
 //! restart nor by a clock that is set back.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -50,6 +52,17 @@ pub(super) struct Keeper {
     presence: watch::Sender<Presence>,
     away: watch::Sender<Option<i64>>,
     notes: watch::Sender<Option<Absence>>,
+    /// How many tunnels there are.
+    tunnels: Mutex<usize>,
+}
+
+/// A tunnel that there is.
+pub(super) struct Connected(Arc<Keeper>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.lost();
+    }
 }
 
 impl Keeper {
@@ -70,6 +83,7 @@ impl Keeper {
             presence: watch::Sender::new(presence),
             away: watch::Sender::new(presence.away_since()),
             notes: watch::Sender::new(Some(presence.note(now))),
+            tunnels: Mutex::default(),
         }
     }
 
@@ -87,17 +101,25 @@ impl Keeper {
         self.notes.subscribe()
     }
 
-    pub(super) fn connected(&self) {
-        self.change(Presence::found);
-        self.note();
+    /// There is a tunnel, until what is returned is dropped. Of several tunnels the last one counts.
+    pub(super) fn connected(keeper: &Arc<Self>) -> Connected {
+        keeper.count(|tunnels| tunnels + 1);
+        keeper.change(Presence::found);
+        keeper.note();
+        Connected(Arc::clone(keeper))
     }
 
-    pub(super) fn lost(&self) {
-        let was_there = self.presence.borrow().away.is_none();
-        self.change(Presence::lost);
-        if was_there {
+    fn lost(&self) {
+        if self.count(|tunnels| tunnels.saturating_sub(1)) == 0 {
+            self.change(Presence::lost);
             self.note();
         }
+    }
+
+    fn count(&self, change: impl FnOnce(usize) -> usize) -> usize {
+        let mut tunnels = self.tunnels.lock().unwrap_or_else(PoisonError::into_inner);
+        *tunnels = change(*tunnels);
+        *tunnels
     }
 
     /// Looks at the clock now and then, for as long as it runs.
@@ -301,6 +323,18 @@ mod tests {
         // And a machine that learns the time only after the agent started.
         let booted = Presence::start(None, at(0, 0)).settle(at(1_700_000_010, 10));
         assert_eq!(booted.away_since(), Some(1_700_000_000));
+    }
+
+    #[tokio::test]
+    async fn of_several_tunnels_the_last_one_makes_an_absence() {
+        let keeper = Arc::new(Keeper::new(None));
+        let away = keeper.away();
+        assert!(away.borrow().is_some(), "an agent starts without a hub");
+        let (first, second) = (Keeper::connected(&keeper), Keeper::connected(&keeper));
+        drop(first);
+        assert!(away.borrow().is_none(), "there is another tunnel");
+        drop(second);
+        assert!(away.borrow().is_some());
     }
 
     #[test]

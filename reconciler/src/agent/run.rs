@@ -17,20 +17,22 @@ use super::journal::{Journal, JournalError};
 use super::place::JournalPlace;
 use super::presence::Keeper;
 use super::secrets::SecretJournal;
-use super::session::Dialer;
 use super::store::{Kept, Store};
 use super::streams::Streams;
+use super::tunnels::{Dialer, Way};
 use crate::apply::{ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
 use crate::audit::{AuditError, AuditLog, AuditTo};
-use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
+use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX, PINGS_MAX};
 use crate::telemetry::process_name;
 
 /// How an agent runs.
 pub struct AgentOptions {
     /// Which cluster it is.
     pub cluster: ClusterName,
-    /// Where the hub listens: `wss://host:port`.
-    pub hub: String,
+    /// Where hubs listen: `wss://host:port`.
+    pub hubs: Vec<String>,
+    /// What is between here and them.
+    pub way: Way,
     /// The hub's keys, any of which is believed.
     pub hub_keys: Vec<PublicKey>,
     /// The cluster's own key.
@@ -120,7 +122,8 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     let gate = Gate::new(options.allow, holdings.mode(), options.client.clone(), audit);
     let dialer = Arc::new(Dialer {
         cluster: options.cluster,
-        url: options.hub,
+        hubs: options.hubs,
+        way: options.way,
         hub_keys: options.hub_keys,
         key: options.key,
         allowance: options.allowance,
@@ -128,6 +131,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
             gate: Arc::new(gate),
             client: options.client.clone(),
             looking: Arc::new(Semaphore::new(1)),
+            pinging: Arc::new(Semaphore::new(PINGS_MAX)),
             holdings: Arc::clone(&holdings),
         },
         holdings: Arc::clone(&holdings),

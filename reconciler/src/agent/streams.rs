@@ -11,6 +11,7 @@ use tunnel::{IncomingOpen, OpenCode, TargetClass};
 use super::deliver::{self, Holdings};
 use super::gate::Gate;
 use super::look;
+use crate::wire::PING_TARGET;
 
 /// What the hub's streams go to.
 pub(super) struct Streams {
@@ -20,6 +21,8 @@ pub(super) struct Streams {
     pub(super) client: kube::Client,
     /// One question at a time: the applier needs the API server more.
     pub(super) looking: Arc<Semaphore>,
+    /// So many pings.
+    pub(super) pinging: Arc<Semaphore>,
     pub(super) holdings: Arc<Holdings>,
 }
 
@@ -44,20 +47,27 @@ impl Streams {
                 };
                 spawn(tasks, ended, serve, "deliver");
             }
-            TargetClass::Look => match Arc::clone(&self.looking).try_acquire_owned() {
-                Err(_) => responder.refuse(OpenCode::Limit, "another question is being answered"),
-                Ok(permit) => {
-                    let Ok(stream) = responder.accept() else { return };
-                    let client = self.client.clone();
-                    let serve = async move {
-                        let _permit = permit;
-                        if let Err(error) = look::answer(client, stream).await {
-                            tracing::debug!(error = &error as &dyn std::error::Error, "Lost look stream.");
-                        }
+            TargetClass::Look => {
+                let is_ping = open.target == PING_TARGET;
+                // A ping is one request of the API server, and waits behind no question.
+                let turns = if is_ping { &self.pinging } else { &self.looking };
+                let Ok(permit) = Arc::clone(turns).try_acquire_owned() else {
+                    return responder.refuse(OpenCode::Limit, "another question is being answered");
+                };
+                let Ok(stream) = responder.accept() else { return };
+                let client = self.client.clone();
+                let serve = async move {
+                    let _permit = permit;
+                    let answered = match is_ping {
+                        true => look::pong(client, stream).await,
+                        false => look::answer(client, stream).await,
                     };
-                    spawn(tasks, ended, serve, "look");
-                }
-            },
+                    if let Err(error) = answered {
+                        tracing::debug!(error = &error as &dyn std::error::Error, "Lost look stream.");
+                    }
+                };
+                spawn(tasks, ended, serve, "look");
+            }
             TargetClass::Report | TargetClass::Keys => {
                 responder.refuse(OpenCode::NotAllowed, "an agent takes no reports and no keys");
             }

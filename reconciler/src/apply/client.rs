@@ -82,6 +82,17 @@ impl ApiServer {
         })
     }
 
+    /// As [`Self::from_kubeconfig`], for an agent that stands beside its API server: `HTTPS_PROXY` is its way to the
+    /// hub, and a proxy that the kubeconfig itself names is refused as ever.
+    pub async fn beside(path: &Path, context: Option<&str>) -> Result<Self, ClientError> {
+        let names_proxy = names_proxy(&read(path)?, context);
+        let mut config = config(path, context).await?;
+        if !names_proxy {
+            config.proxy_url = None;
+        }
+        api_server(config)
+    }
+
     /// From inside a cluster, by the pod's service account.
     pub fn in_cluster() -> Result<Self, ClientError> {
         let Self { client, address } = api_server(pod()?)?;
@@ -128,6 +139,25 @@ async fn config(path: &Path, context: Option<&str>) -> Result<Config, ClientErro
         context: context.unwrap_or_default().to_owned(),
         why: why(&error),
     })
+}
+
+/// Whether the cluster of a context has a proxy of its own.
+fn names_proxy(kubeconfig: &Kubeconfig, context: Option<&str>) -> bool {
+    let context = context.or(kubeconfig.current_context.as_deref());
+    let named = kubeconfig
+        .contexts
+        .iter()
+        .find(|named| Some(named.name.as_str()) == context);
+    let cluster = named
+        .and_then(|named| named.context.as_ref())
+        .map(|context| context.cluster.as_str());
+    let cluster = kubeconfig
+        .clusters
+        .iter()
+        .find(|named| Some(named.name.as_str()) == cluster);
+    cluster
+        .and_then(|named| named.cluster.as_ref()?.proxy_url.as_deref())
+        .is_some_and(|url| !url.is_empty())
 }
 
 fn named(context: &str) -> String {

@@ -8,12 +8,11 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use render::ClusterName;
 use tokio_util::sync::CancellationToken;
-use tunnel::{Allowance, PublicKey, Token};
+use tunnel::{Allowance, Token};
 
 use super::join::Join;
-use super::keys;
+use super::place::Place;
 use crate::agent::{self, AgentOptions, Allow, JournalPlace, Policy};
-use crate::apply::ApiServer;
 use crate::audit::AuditTo;
 
 /// Keep one cluster as the hub says, and go on while the hub is away.
@@ -22,18 +21,8 @@ use crate::audit::AuditTo;
 pub(super) struct Agent {
     #[command(subcommand)]
     command: Option<AgentCommand>,
-    /// Which cluster this is: the name of its file in clusters/.
-    #[arg(long, env = "FLOTILLA_CLUSTER", required = true)]
-    cluster: Option<ClusterName>,
-    /// Where the hub listens: host:port or wss://host:port.
-    #[arg(long, env = "FLOTILLA_HUB", required = true, value_parser = hub_url)]
-    hub: Option<String>,
-    /// The hub's public key (`flotilla hub key` prints it); may be given more than once.
-    #[arg(long = "hub-key", env = "FLOTILLA_HUB_KEYS", value_delimiter = ',', value_parser = keys::public, required = true)]
-    hub_keys: Vec<PublicKey>,
-    /// The cluster's key, as `flotilla agent join` made it; without it, flotilla-CLUSTER.key.
-    #[arg(long, env = "FLOTILLA_KEY_FILE")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// A token of `flotilla hub token create`: with it an agent that is not registered asks for it, once.
     #[arg(
         long,
@@ -55,12 +44,6 @@ pub(super) struct Agent {
     /// flotilla-system/sops-age of the cluster.
     #[arg(long, env = "FLOTILLA_AGE_KEY_FILE")]
     age_key_file: Option<PathBuf>,
-    /// How the cluster's API server is reached; without it, as a pod inside the cluster.
-    #[arg(long, env = "FLOTILLA_KUBECONFIG")]
-    kubeconfig: Option<PathBuf>,
-    /// A context of that kubeconfig; without it, the current one.
-    #[arg(long, env = "FLOTILLA_CONTEXT", requires = "kubeconfig")]
-    context: Option<String>,
     /// Megabits a second that streams to the hub may take; without it, as much as the link gives.
     #[arg(long, env = "FLOTILLA_BANDWIDTH", value_name = "MBIT")]
     bandwidth: Option<NonZeroU32>,
@@ -138,19 +121,6 @@ fn former_mode(_: &str) -> Result<String, String> {
     Err("the mode is in the cluster's file in Git; what this agent lends is said by --allow (FLOTILLA_ALLOW), and --allow none lends nothing".to_owned())
 }
 
-/// Where the hub listens, as a URL. Without a scheme its port is named, since a person means no other.
-pub(super) fn hub_url(text: &str) -> Result<String, String> {
-    let wrong = || "it is neither HOST:PORT nor wss://HOST:PORT".to_owned();
-    let (url, has_scheme) = match text.split_once("://") {
-        Some(("wss", _)) => (text.to_owned(), true),
-        Some(_) => return Err(format!("{}; agents speak wss alone", wrong())),
-        None => (format!("wss://{text}"), false),
-    };
-    let parsed: http::Uri = url.parse().map_err(|_| wrong())?;
-    let is_whole = parsed.host().is_some_and(|host| !host.is_empty()) && (has_scheme || parsed.port_u16().is_some());
-    if is_whole { Ok(url) } else { Err(wrong()) }
-}
-
 #[expect(clippy::unnecessary_wraps, reason = "the form of clap's parsers")]
 fn bootstrap_token(text: &str) -> Result<Token, String> {
     Ok(Token(text.to_owned()))
@@ -161,17 +131,20 @@ pub(super) fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf
 }
 
 pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
-    let cluster = arguments.cluster.context("--cluster is missing")?;
-    let hub = arguments.hub.context("--hub is missing")?;
-    let api_server = match &arguments.kubeconfig {
-        Some(path) => ApiServer::from_kubeconfig(path, arguments.context.as_deref()).await?,
-        None => ApiServer::in_cluster().context("no --kubeconfig was given, and this is no pod of a cluster; hint: name a kubeconfig, and a context of it with --context")?,
+    let place = arguments.place;
+    let (cluster, way) = (place.cluster()?, place.way.way()?);
+    let key = place.key(&cluster)?;
+    let api_server = place.api_server().await;
+    let api_server = match place.kubeconfig {
+        Some(_) => api_server?,
+        None => api_server.context("no --kubeconfig was given, and this is no pod of a cluster; hint: name a kubeconfig, and a context of it with --context")?,
     };
     let options = AgentOptions {
-        hub,
-        hub_keys: arguments.hub_keys,
-        key: keys::read(&key_path(arguments.key, &cluster))?,
-        journal: arguments.journal.unwrap_or_else(|| match arguments.kubeconfig {
+        hubs: place.hubs,
+        way,
+        hub_keys: place.hub_keys,
+        key,
+        journal: arguments.journal.unwrap_or_else(|| match place.kubeconfig {
             Some(_) => PathBuf::from(format!("flotilla-{cluster}.journal")).into(),
             None => JournalPlace::in_cluster(),
         }),

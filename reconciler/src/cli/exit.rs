@@ -33,6 +33,15 @@ Exit codes:
 pub(super) const HELP_ASKING: &str = "\
 Exit codes: 0 done, 1 not found or refused, 64 wrong usage, 69 no hub answers";
 
+/// For the `--help` of `doctor`.
+#[cfg(feature = "agent")]
+pub(super) const HELP_DOCTOR: &str = "\
+Exit codes: 0 every step went well, 1 one went wrong, 64 wrong usage";
+
+/// For the `--help` of `tunnel ping`.
+pub(super) const HELP_PING: &str = "\
+Exit codes: 0 agent and API server answer, 1 one of them does not, 64 wrong usage, 69 no hub answers";
+
 /// For the `--help` of `status`.
 pub(super) const HELP_STATUS: &str = "\
 Exit codes: 0 all is ready, 1 something is not ready, 64 wrong usage, 69 no hub answers";

@@ -73,11 +73,15 @@ pub(super) struct Hub {
     #[arg(long, env = "FLOTILLA_LISTEN_PEERS", value_parser = address, value_name = "ADDRESS", requires = "peers")]
     listen_peers: Option<SocketAddr>,
     /// Where agents reach this hub, as a URL (wss://HOST:PORT) that they are told. May be given more than once.
-    #[arg(long, env = "FLOTILLA_ADVERTISE", value_name = "URL", value_delimiter = ',')]
+    #[arg(long, env = "FLOTILLA_ADVERTISE", value_name = "URL", value_delimiter = ',', value_parser = super::hub_url::hub_url)]
     advertise: Vec<String>,
     /// Which replica this is: agents keep one tunnel to each. Another word at each start by default.
     #[arg(long, env = "FLOTILLA_SERVER_ID", value_name = "NAME")]
     server_id: Option<String>,
+    /// Where agents come in the clear, behind a server that ends TLS and passes /tunnel on. Who reaches this address, or
+    /// that server, reads what the tunnels carry; name a loopback address, or one that only that server reaches.
+    #[arg(long, env = "FLOTILLA_LISTEN_PLAIN", value_parser = address)]
+    listen_plain: Option<SocketAddr>,
     /// Where the read-only API answers: a loopback address, or unix:PATH.
     #[arg(long, env = "FLOTILLA_API", default_value = "127.0.0.1:7070")]
     api: Listen,
@@ -236,6 +240,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         poll,
         listen: arguments.listen,
         allowance: tunnel::Allowance::of_megabits(arguments.bandwidth),
+        listen_plain: arguments.listen_plain,
         api: arguments.api,
         peers,
         key,

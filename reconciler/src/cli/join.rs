@@ -14,7 +14,8 @@ use render::name::{wrong_label_key, wrong_label_value};
 use serde_json::Value;
 use tunnel::PublicKey;
 
-use super::agent::{AgentMode, hub_url, key_path};
+use super::agent::{AgentMode, key_path};
+use super::hub_url::hub_url;
 use super::{exit, keys, output};
 use crate::agent::manifests::{Manifests, Rights};
 use crate::registration::cluster_file;

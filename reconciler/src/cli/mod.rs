@@ -20,6 +20,9 @@ mod consent;
 #[cfg(feature = "hub")]
 mod cordon;
 mod crds;
+mod describe;
+#[cfg(feature = "agent")]
+mod doctor;
 #[cfg(feature = "hub")]
 mod door;
 mod drift;
@@ -32,6 +35,8 @@ mod get;
 mod git;
 #[cfg(feature = "hub")]
 mod hub;
+#[cfg(any(feature = "hub", feature = "agent"))]
+mod hub_url;
 #[cfg(feature = "hub")]
 mod hub_view;
 mod init;
@@ -43,6 +48,8 @@ mod kubeconfig;
 #[cfg(feature = "hub")]
 mod manifests;
 mod output;
+#[cfg(feature = "agent")]
+mod place;
 #[cfg(feature = "hub")]
 mod plan;
 #[cfg(feature = "hub")]
@@ -63,8 +70,11 @@ mod simulate;
 mod status;
 #[cfg(feature = "hub")]
 mod suspend;
+mod tunnel;
 #[cfg(feature = "hub")]
 mod verify;
+#[cfg(feature = "agent")]
+mod way;
 
 use std::process::ExitCode;
 
@@ -109,6 +119,13 @@ enum Command {
     Simulate(Box<simulate::SimulateArguments>),
     /// Show the hub's objects, as `kubectl get` does; kubectl itself works as well.
     Get(get::GetOptions),
+    /// Show one cluster and its tunnel in words: since when it is away, and why.
+    Describe(describe::Describe),
+    /// Look at tunnels: `tunnel ping CLUSTER` tries one.
+    Tunnel(tunnel::Tunnel),
+    /// Find out where an agent runs which step of its way is broken: name, proxy, TLS, registration, API server, rights.
+    #[cfg(feature = "agent")]
+    Doctor(Box<doctor::Doctor>),
     /// Show why each cluster has a unit or not, what its overrides change, and what holds it back.
     Explain(Box<explain::ExplainOptions>),
     /// Show the fleet on one screen; the exit code is 0 when all of it is ready.
@@ -193,17 +210,21 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init(init) => init::run(&init),
         #[cfg(feature = "hub")]
-        Command::Hub(hub) => until_signal(|shutdown| hub::run(*hub, shutdown)),
+        Command::Hub(hub) => until_signal(HUB_STOP_TIMEOUT, |shutdown| hub::run(*hub, shutdown)),
         #[cfg(feature = "agent")]
         Command::Agent(agent) => match agent.join() {
             Some(join) => join::run(join),
-            None => until_signal(|shutdown| agent::run(*agent, shutdown)),
+            None => until_signal(AGENT_STOP_TIMEOUT, |shutdown| agent::run(*agent, shutdown)),
         },
         #[cfg(feature = "hub")]
         Command::Plan(plan) => plan::run(&plan),
         #[cfg(feature = "hub")]
         Command::Simulate(simulate) => Ok(simulate::run(&simulate)),
         Command::Get(options) => get::run(&options),
+        Command::Describe(options) => describe::run(&options),
+        Command::Tunnel(options) => tunnel::run(&options),
+        #[cfg(feature = "agent")]
+        Command::Doctor(doctor) => wait_for(doctor::run(*doctor))?,
         Command::Explain(options) => explain::run(&options),
         Command::Status(options) => status::run(&options),
         Command::Drift(options) => drift::run(&options),
@@ -247,7 +268,7 @@ fn wait_for<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
 
 /// Runs until done, or until SIGINT or SIGTERM and then a little longer.
 #[cfg(any(feature = "hub", feature = "agent"))]
-fn until_signal<F, W>(work: F) -> anyhow::Result<ExitCode>
+fn until_signal<F, W>(stop: std::time::Duration, work: F) -> anyhow::Result<ExitCode>
 where
     F: FnOnce(CancellationToken) -> W,
     W: Future<Output = anyhow::Result<ExitCode>>,
@@ -265,7 +286,7 @@ where
         }
         tracing::info!("Was told to stop.");
         shutdown.cancel();
-        match tokio::time::timeout(STOP_TIMEOUT, work).await {
+        match tokio::time::timeout(stop, work).await {
             Ok(ended) => ended,
             Err(_) => Ok(ExitCode::SUCCESS),
         }
@@ -275,6 +296,10 @@ where
     ended
 }
 
-/// How long a process may take to end once it was told to.
-#[cfg(any(feature = "hub", feature = "agent"))]
-const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// How long a hub may take to end once it was told to: streams through it have most of that.
+#[cfg(feature = "hub")]
+const HUB_STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(29);
+
+/// As [`HUB_STOP_TIMEOUT`], of an agent.
+#[cfg(feature = "agent")]
+const AGENT_STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);

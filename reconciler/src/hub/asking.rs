@@ -16,9 +16,11 @@ use tokio::time::timeout;
 use tunnel::{Open, OpenCode, OpenError, Opener, TargetClass};
 
 use super::clock::seconds;
+use super::connections::{Connections, View};
 use super::dispatch::Dispatch;
 use super::engine::State;
 use super::peers::ByHop;
+use super::pinging::{Try, ping};
 use super::predict::Predictor;
 use super::predictors::Predictors;
 use crate::apply;
@@ -57,6 +59,7 @@ pub(super) struct Asking {
     questions: Arc<Semaphore>,
     predictor: Arc<Predictor>,
     predictors: Arc<Predictors>,
+    connections: Arc<Connections>,
 }
 
 /// Why there is no answer.
@@ -77,9 +80,15 @@ pub(super) enum NotAnswered {
 }
 
 impl Asking {
-    pub(super) fn new(dispatch: Arc<Dispatch>, predictor: Arc<Predictor>, predictors: Arc<Predictors>) -> Self {
+    pub(super) fn new(
+        dispatch: Arc<Dispatch>,
+        predictor: Arc<Predictor>,
+        predictors: Arc<Predictors>,
+        connections: Arc<Connections>,
+    ) -> Self {
         Self {
             dispatch,
+            connections,
             predictor,
             predictors,
             questions: Arc::new(Semaphore::new(DEPENDANTS_QUESTIONS_MAX)),
@@ -97,6 +106,23 @@ impl Asking {
             predicted: self.predictors.answers(seconds()),
             ..state.rooms()
         }
+    }
+
+    /// What is known of a cluster's tunnel.
+    pub(super) fn tunnel(&self, cluster: &ClusterName) -> View {
+        self.connections.view(cluster)
+    }
+
+    /// Sends so many pings to a cluster's agent, one after another, until one goes wrong. None where there is no tunnel.
+    pub(super) async fn ping(&self, cluster: &ClusterName, times: usize) -> Vec<Try> {
+        let Some(door) = self.dispatch.door(cluster) else {
+            return Vec::new();
+        };
+        let mut tries = Vec::new();
+        while tries.len() < times && tries.last().is_none_or(|last: &Try| last.error.is_none()) {
+            tries.push(ping(&door).await);
+        }
+        tries
     }
 
     /// What goes or stays behind with objects of a cluster.

@@ -85,6 +85,8 @@ impl Meeting {
             keeper: Arc::new(keeper(&repository)),
             hub_key: hub.public(),
             registry: Arc::clone(&registry),
+            arrivals: Arc::default(),
+            connections: Arc::default(),
             pushing: Arc::new(Pushing::new(Appliers {
                 helm: "helm".into(),
                 earlier_managers: Vec::new(),

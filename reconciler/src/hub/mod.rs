@@ -5,10 +5,12 @@
 //! through [`observe`]. Every decision is [`engine`]'s, as a plain function; the rest carries. A repository
 //! that is elsewhere is [`remote`]'s, as a copy on this disk.
 
+mod arrivals;
 mod asking;
 mod blocking;
 mod clock;
 mod clusters;
+mod connections;
 mod deny;
 mod departing;
 mod direct;
@@ -31,6 +33,7 @@ mod objects;
 pub mod observe;
 mod options;
 mod peers;
+mod pinging;
 mod planner;
 mod predict;
 mod predictors;

@@ -50,6 +50,8 @@ pub struct HubOptions {
     pub listen: SocketAddr,
     /// Memory, meters and bandwidth of its tunnels.
     pub allowance: tunnel::Allowance,
+    /// Where agents come in the clear, behind a server that ends TLS.
+    pub listen_plain: Option<SocketAddr>,
     /// Where the read-only API answers.
     pub api: Listen,
     /// Other hubs over the same state, and where they come in.

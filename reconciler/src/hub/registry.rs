@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use render::published::Departure;
 use render::{ClusterName, Fleet};
 use tokio::sync::watch;
+use tunnel::backoff::spread_of;
 use tunnel::{KeyLookup, PublicKey, Stranger};
 
 use super::clock::seconds;
@@ -111,6 +113,11 @@ impl Registry {
     /// judged before it is known who there is.
     pub(super) async fn known(&self) {
         self.wait(|known| known.keys.is_some()).await;
+    }
+
+    /// Whether a cluster of this name is registered.
+    pub(super) fn has(&self, cluster: &ClusterName) -> bool {
+        !self.known.borrow().registered(cluster.as_str()).is_empty()
     }
 
     /// Waits until a cluster may not prove `key` any more: its file is gone, or names the key no more, or the deny list has
@@ -231,6 +238,10 @@ impl Registry {
 impl KeyLookup for Registry {
     fn keys_of(&self, cluster: &str) -> Vec<PublicKey> {
         self.known.borrow().counting(cluster)
+    }
+
+    fn spread(&self) -> Duration {
+        spread_of(self.known.borrow().keys.as_ref().map_or(0, BTreeMap::len))
     }
 
     fn stranger(&self, stranger: &Stranger<'_>) -> Option<String> {

@@ -5,22 +5,26 @@ use std::sync::Arc;
 use render::{ClusterName, Digest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Duration, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use tunnel::{
-    GoAway, GoAwayReason, Incoming, IncomingOpen, OpenCode, OpenError, Opener, PublicKey, TargetClass, Tunnel,
+    GoAway, GoAwayReason, Incoming, IncomingOpen, OpenCode, OpenError, Opener, PublicKey, Session, TargetClass, Tunnel,
 };
 
+use super::arrivals::Arrivals;
 use super::asking::Door;
 use super::blocking::blocking;
+use super::connections::Connections;
 use super::dispatch::{Dial, Dispatch};
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::push::{self, Pushing};
 use super::registry::Registry;
-use crate::limits::{PUSH_END_TIMEOUT, REPLIES_MAX, SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT};
+use crate::limits::{
+    DRAIN_LOOK, DRAIN_TIMEOUT, PUSH_END_TIMEOUT, REPLIES_MAX, SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT,
+};
 use crate::wire::{Deliver, DeliverReply, Envelope, FramingError, Held, Report, read_message, write_message};
 
 /// What sessions need from the hub.
@@ -38,6 +42,10 @@ pub(super) struct Sessions {
     pub(super) registry: Arc<Registry>,
     /// The hub's appliers behind tunnels.
     pub(super) pushing: Arc<Pushing>,
+    /// How agents are let in.
+    pub(super) arrivals: Arc<Arrivals>,
+    /// What is shown of tunnels.
+    pub(super) connections: Arc<Connections>,
 }
 
 /// What the later of two agents with one identity is told; docs/register-a-cluster.md quotes it.
@@ -60,7 +68,7 @@ impl Sessions {
             mut incoming,
             session,
         } = tunnel;
-        let epoch = peer.epoch;
+        let (epoch, session) = (peer.epoch, Arc::new(session));
         let dial = Dial {
             epoch,
             instance: &peer.instance,
@@ -74,6 +82,7 @@ impl Sessions {
         };
         self.registry.let_in(&cluster, &peer.key);
         self.dispatch.open(&cluster, epoch, Door::Agent(opener.clone()));
+        self.connections.begin(&cluster, peer.clone(), Arc::downgrade(&session));
         tracing::info!(cluster = %cluster, epoch, version = peer.version, "Agent connected.");
         let _sent = self
             .events
@@ -116,12 +125,28 @@ impl Sessions {
             GoAwayReason::Revoked | GoAwayReason::Replaced => reason.as_str(),
             _ => "session ended",
         };
-        session.close(GoAway::new(away, text));
-        // The word for it goes out before the connection: without it an agent sees a broken one.
-        let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
+        let away = self.farewell(GoAway::new(away, text), ended.is_cancelled());
+        session.go_away(away.clone());
         self.dispatch.end(&cluster, epoch);
+        self.connections.end(&cluster, epoch, &reason);
         tracing::info!(cluster = %cluster, epoch, reason, "Agent disconnected.");
         let _sent = self.events.send(Event::Disconnected { cluster, epoch }).await;
+        // Who is replaced, or loses its hub, may end what it is at; who is revoked may not.
+        if ended.is_cancelled() && away.reason != GoAwayReason::Revoked {
+            leave(&session, incoming).await;
+        }
+        session.close(away);
+        // The word for it goes out before the connection: without it an agent sees a broken one.
+        let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
+    }
+
+    /// The last word to an agent. A hub that ends has its agents come back one after another.
+    fn farewell(&self, farewell: GoAway, was_ended: bool) -> GoAway {
+        if was_ended && farewell.reason == GoAwayReason::Shutdown {
+            let spread = self.arrivals.spread_of(self.connections.count());
+            return farewell.with_retry(Duration::ZERO, spread);
+        }
+        farewell
     }
 
     /// Tells and listens until one of the two is over, and says why.
@@ -280,6 +305,27 @@ impl Sessions {
         }
         Ok(())
     }
+}
+
+/// Takes no new streams, and waits until those that are open have ended, at most [`DRAIN_TIMEOUT`].
+async fn leave(session: &Session, mut incoming: Incoming) {
+    let drained = async {
+        while session.streams() > 0 {
+            sleep(DRAIN_LOOK).await;
+        }
+    };
+    let refuse = async {
+        while let Some(open) = incoming.next().await {
+            open.responder.refuse(OpenCode::Gone, "this tunnel is being left");
+        }
+    };
+    let _over = timeout(DRAIN_TIMEOUT, async {
+        tokio::select! {
+            () = drained => {}
+            () = refuse => {}
+        }
+    })
+    .await;
 }
 
 /// What ended a session from the hub's side. Two agents with one identity would take it from each other every

@@ -12,6 +12,7 @@ mod facts;
 mod framing;
 mod intake;
 mod peer;
+mod ping;
 mod report;
 
 pub use accept::{Accepted, Refusal, accept};
@@ -22,6 +23,7 @@ pub use facts::Facts;
 pub use framing::{FramingError, read_message, read_message_within, write_message};
 pub use intake::Intake;
 pub use peer::{Hop, HopError, PeerWord};
+pub use ping::{PING_TARGET, Pong};
 pub use report::{
     Corrections, Counts, FieldDrift, Health, ObjectDrift, ObjectResult, ObjectState, Report, UnitReport, UnitState,
     enforcing,

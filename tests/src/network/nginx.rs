@@ -56,6 +56,11 @@ uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
         nginx
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The authority that agents have to believe.
     pub fn authority(&self) -> PathBuf {
         self.folder.join("authority.pem")

@@ -212,7 +212,7 @@ async fn versions_without_a_common_one_are_named_on_both_sides() {
     let hub = us(&hub_key, "", None);
     let (hub, agent) = tokio::join!(as_hub(&mut hub_socket, &hub, &|_: &str| None), agent);
     let text = "hub 0.1.0 speaks protocol 1 to 1, agent 9.0.0 speaks 2 to 4";
-    assert!(matches!(hub, Err(HandshakeError::Version(named)) if named == text));
+    assert!(matches!(hub, Err(HandshakeError::Version { text: named, .. }) if named == text));
     let Err(HandshakeError::Refused(away)) = agent else {
         unreachable!("refused")
     };
@@ -259,7 +259,7 @@ async fn programs_too_far_apart_name_both_versions_on_both_sides() {
     );
     for outcome in [on_hub.err(), on_agent.err()] {
         let told = match outcome.expect("they do not go together") {
-            HandshakeError::Version(text) => text,
+            HandshakeError::Version { text, .. } => text,
             HandshakeError::Refused(away) => away.text,
             other => other.to_string(),
         };

@@ -7,7 +7,7 @@ use futures_util::future::{join, join_all};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument as _;
 use tunnel::AcceptOptions;
 
@@ -20,6 +20,7 @@ use crate::hub::blocking::blocking;
 use crate::hub::clusters::{Appliers, Clusters};
 use crate::hub::deny::Denied;
 use crate::hub::engine::{RemoteState, State};
+use crate::hub::gateway::Doors;
 use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
 use crate::hub::peers::{self, Dialling, Listening, Peer, PeerOptions};
@@ -65,13 +66,15 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         hub_key: options.key.public(),
         registry: Arc::default(),
         pushing: Arc::new(Pushing::new(appliers.clone())),
+        arrivals: Arc::default(),
+        connections: Arc::default(),
     };
     deny(&options, &sessions.registry).await?;
     sessions.registry.keep_tokens(TokenFile::new(options.tokens.clone()));
     sessions
         .registry
         .propose(is_proposing(&options, opened.remote.as_deref()));
-    let (listener, accept) = listen(&options, &sessions.registry).await?;
+    let (doors, accept) = listen(&options, &sessions.registry).await?;
     let beside = beside(&options, &state, &sessions).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
     let stop = shutdown.child_token();
@@ -95,6 +98,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         Arc::clone(&sessions.dispatch),
         Arc::clone(&predictor),
         Arc::clone(&predictors),
+        Arc::clone(&sessions.connections),
     );
     let hub = Hub {
         state: Arc::clone(&state),
@@ -140,26 +144,31 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         }
     });
     let beside = beside.run(stop.clone()).instrument(tracing::info_span!("peers"));
-    let mut gateway = Box::pin(welcome(listener, accept, sessions, stop.clone()));
+    // A task of its own, so that it goes on while the others end.
+    let gateway = welcome(doors, accept, sessions, stop.clone());
+    let mut gateway = AbortOnDropHandle::new(tokio::spawn(gateway));
     let api = serve::run(api, &routes, stop.clone());
-    let ended = |part| Err(HubError::Ended { part });
-    tokio::select! {
+    let ended = |part| match shutdown.is_cancelled() {
+        true => Ok(()),
+        false => Err(HubError::Ended { part }),
+    };
+    let outcome = tokio::select! {
         biased;
-        ended = Box::pin(hub.run(heard, &options, stop.clone())) => {
-            stop.cancel();
-            // Agents are told that the hub ends, and go on to the next one without a word of alarm.
-            let _told = tokio::time::timeout(GOODBYE_TIMEOUT, &mut gateway).await;
-            ended
-        }
+        outcome = Box::pin(hub.run(heard, &options, stop.clone())) => outcome,
         served = Box::pin(api.instrument(tracing::info_span!("api"))) => match served {
             Err(error) => Err(HubError::Serve(error)),
-            Ok(()) if shutdown.is_cancelled() => Ok(()),
             Ok(()) => ended("the API"),
         },
-        () = &mut people => if shutdown.is_cancelled() { Ok(()) } else { ended("the door for people") },
-        () = Box::pin(beside) => if shutdown.is_cancelled() { Ok(()) } else { ended("the connections to other hubs") },
-        () = &mut gateway => if shutdown.is_cancelled() { Ok(()) } else { ended("the listener for agents") },
+        () = &mut people => ended("the door for people"),
+        () = Box::pin(beside) => ended("the connections to other hubs"),
+        _ = &mut gateway => ended("the listener for agents"),
+    };
+    stop.cancel();
+    // Agents are told that the hub ends, and when to come back; what is under way may be done with.
+    if !gateway.is_finished() {
+        let _told = tokio::time::timeout(GOODBYE_TIMEOUT, &mut gateway).await;
     }
+    outcome
 }
 
 /// The state before the first event: what the command line says.
@@ -191,16 +200,23 @@ async fn deny(options: &HubOptions, registry: &Registry) -> Result<(), HubError>
     Ok(())
 }
 
-async fn listen(options: &HubOptions, registry: &Arc<Registry>) -> Result<(TcpListener, AcceptOptions), HubError> {
+async fn listen(options: &HubOptions, registry: &Arc<Registry>) -> Result<(Doors, AcceptOptions), HubError> {
     let mut accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(registry) as _).map_err(HubError::Tls)?;
     accept.allowance = options.allowance.clone();
     accept.server_id.clone_from(&options.peers.server_id);
     accept.endpoints.clone_from(&options.peers.advertise);
-    let listener = bound(options.listen, "--listen").await?;
-    if let Ok(address) = listener.local_addr() {
+    let secured = bound(options.listen, "--listen").await?;
+    if let Ok(address) = secured.local_addr() {
         tracing::info!(%address, key = %options.key.public(), "Listening for agents.");
     }
-    Ok((listener, accept))
+    let plain = match options.listen_plain {
+        Some(address) => Some(bound(address, "--listen-plain").await?),
+        None => None,
+    };
+    if let Some(address) = plain.as_ref().and_then(|plain| plain.local_addr().ok()) {
+        tracing::info!(%address, "Listening for agents behind a server that ends TLS, which reads what they say.");
+    }
+    Ok((Doors { secured, plain }, accept))
 }
 
 async fn bound(address: SocketAddr, flag: &'static str) -> Result<TcpListener, HubError> {
@@ -259,10 +275,10 @@ impl Beside {
 }
 
 /// Lets agents in once it is known which ones there are.
-async fn welcome(listener: TcpListener, accept: AcceptOptions, sessions: Sessions, stop: CancellationToken) {
+async fn welcome(doors: Doors, accept: AcceptOptions, sessions: Sessions, stop: CancellationToken) {
     let known = stop.run_until_cancelled(sessions.registry.known()).await;
     if known.is_some() {
-        gateway::run(listener, accept, sessions, stop).await;
+        gateway::run(doors, accept, sessions, stop).await;
     }
 }
 

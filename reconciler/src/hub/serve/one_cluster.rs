@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answer::Refused;
 use super::resource::GROUP;
 use crate::hub::engine::State;
-use crate::limits::DEPENDANTS_ASKED_MAX;
+use crate::limits::{DEPENDANTS_ASKED_MAX, PINGS_MAX};
 use crate::wire::DependantsQuestion;
 
 /// The version and the kinds that a cluster said last.
@@ -19,7 +19,8 @@ pub(super) fn capabilities(state: &State, name: &str) -> Result<Value, Refused> 
     Ok(json!({ "kubernetesVersion": said.kubernetes_version(), "apiVersions": said.api_versions() }))
 }
 
-fn known(state: &State, name: &str) -> Result<ClusterName, Refused> {
+/// A cluster that is registered, or has a tunnel.
+pub(super) fn known(state: &State, name: &str) -> Result<ClusterName, Refused> {
     let missing = || Refused::no_such_in(GROUP, "managedclusters", name);
     let cluster = ClusterName::parse(name).map_err(|_| missing())?;
     let declared = state.fleet.as_ref();
@@ -50,4 +51,13 @@ pub(super) fn question(
         return Err(Refused::bad_request(message));
     }
     Ok((cluster, DependantsQuestion { objects }))
+}
+
+/// How many pings a request asks for.
+pub(super) fn pings(pairs: &[(String, String)]) -> Result<usize, Refused> {
+    let Some((_, text)) = pairs.iter().find(|(key, _)| key == "ping") else {
+        return Ok(0);
+    };
+    let number = text.parse().ok().filter(|number| *number <= PINGS_MAX);
+    number.ok_or_else(|| Refused::bad_request(format!("ping is a number up to {PINGS_MAX}")))
 }

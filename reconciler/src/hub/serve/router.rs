@@ -135,6 +135,7 @@ pub(super) fn router(context: Context) -> Router {
             &format!("{version}/managedclusters/{{name}}/dependants"),
             get(dependants),
         )
+        .route(&format!("{version}/managedclusters/{{name}}/tunnel"), get(tunnel))
         .route(
             &format!("{version}/managedclusters/{{name}}/capabilities"),
             get(capabilities),
@@ -321,6 +322,23 @@ async fn dependants(State(context): State<Context>, Path(name): Path<String>, ur
                 Err(error) => Refused::unavailable(crate::fault::line(&error)).into(),
             },
         },
+    }
+}
+
+/// What is known of a cluster's tunnel, and with `?ping=N` what became of so many pings.
+async fn tunnel(State(context): State<Context>, Path(name): Path<String>, uri: Uri) -> Response {
+    let state = context.store.snapshot();
+    let asked = one_cluster::known(&state, &name).and_then(|cluster| Ok((cluster, one_cluster::pings(&pairs(&uri)?)?)));
+    drop(state);
+    match (asked, &context.asking) {
+        (Err(refused), _) => refused.into(),
+        (Ok(_), None) => Refused::unavailable("this hub has no tunnels").into(),
+        (Ok((cluster, pings)), Some(asking)) => {
+            let tries = asking.ping(&cluster, pings).await;
+            json_answer(
+                &json!({ "cluster": cluster, "hub": env!("CARGO_PKG_VERSION"), "pings": tries, "seen": asking.tunnel(&cluster) }),
+            )
+        }
     }
 }
 

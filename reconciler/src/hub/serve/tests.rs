@@ -543,7 +543,12 @@ async fn a_file_in_the_place_of_the_socket_is_left_alone() {
 
 fn asking(predictors: Predictors) -> Asking {
     let predictor = Predictor::new(HelmOptions::default());
-    Asking::new(Arc::default(), Arc::new(predictor), Arc::new(predictors))
+    Asking::new(
+        Arc::default(),
+        Arc::new(predictor),
+        Arc::new(predictors),
+        Arc::default(),
+    )
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use reconciler::agent::{self, AgentError, AgentOptions, JournalError, JournalPlace, Policy};
+use reconciler::agent::{self, AgentError, AgentOptions, JournalError, JournalPlace, Policy, Way};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -75,7 +75,8 @@ impl Agent {
 fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) -> AgentOptions {
     AgentOptions {
         cluster: cluster.name().clone(),
-        hub: format!("wss://{}", hub.address),
+        hubs: vec![format!("wss://{}", hub.address)],
+        way: Way::default(),
         hub_keys: vec![hub.key],
         key: cluster.key(),
         token: Default::default(),

@@ -76,6 +76,7 @@ impl Hub {
             poll: REFS_POLL,
             listen: setup.agents,
             allowance: tunnel::Allowance::default(),
+            listen_plain: None,
             api: Listen::Tcp(setup.api),
             key: setup.key,
             earlier_managers: Vec::new(),

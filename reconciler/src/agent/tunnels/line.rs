@@ -1,0 +1,175 @@
+//! One address of a hub: a tunnel to it, and when that is over the next one.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tunnel::backoff::{Backoff, Outcome};
+use tunnel::limits::PROBE_EPOCH;
+use tunnel::{ConnectError, GoAwayReason, HandshakeError, Tunnel};
+
+use super::Dialer;
+use super::board::{Board, Number};
+use super::serve::serve;
+use super::wake::Wake;
+use crate::agent::presence::Keeper;
+
+pub(super) struct Line {
+    dialer: Arc<Dialer>,
+    board: Arc<Board>,
+    number: Number,
+    url: String,
+    wake: Wake,
+    backoff: Backoff,
+    /// Tunnels that were left for the next one, and end what they are at.
+    left: JoinSet<()>,
+}
+
+/// What comes after a tunnel, or after none.
+enum Next {
+    /// Dial after a while.
+    After(Outcome),
+    /// Dial now.
+    AtOnce,
+}
+
+impl Line {
+    pub(super) fn new(dialer: Arc<Dialer>, board: Arc<Board>, number: Number, url: String) -> Self {
+        let wake = Wake::new(dialer.way.first_stop(&url));
+        Self {
+            dialer,
+            board,
+            number,
+            url,
+            wake,
+            backoff: Backoff::default(),
+            left: JoinSet::new(),
+        }
+    }
+
+    /// Keeps a tunnel until shutdown, or until the address is given up.
+    pub(super) async fn run(mut self, shutdown: CancellationToken) {
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                next = self.one(&shutdown) => next,
+            };
+            self.board.down(self.number);
+            self.dialer.tell_absence();
+            let outcome = match next {
+                Next::AtOnce => continue,
+                Next::After(outcome) => outcome,
+            };
+            let (backoff, wait) = self.backoff.after(outcome, tunnel::backoff::random());
+            self.backoff = backoff;
+            let (wait_ms, attempt) = (wait.as_millis(), backoff.failures());
+            if self.board.gives_up(self.number, attempt) {
+                tracing::info!(peer = %self.url, attempt, "Gave up an address that a hub told of.");
+                return;
+            }
+            if outcome == Outcome::Refused {
+                // Longer than anybody expects who has just pushed the cluster's file.
+                tracing::info!(wait_ms, attempt, "Put off the next dial.");
+            } else {
+                tracing::debug!(wait_ms, attempt, "Put off the next dial.");
+            }
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                reason = self.wake.before_the_time() => tracing::info!(reason, "Dial at once."),
+                () = sleep(wait) => {}
+            }
+        }
+    }
+
+    /// One tunnel, or none.
+    async fn one(&mut self, shutdown: &CancellationToken) -> Next {
+        let dialer = &self.dialer;
+        let (pins, key) = (dialer.hub_keys.clone(), Arc::clone(&dialer.key));
+        let mut options = dialer.way.options(&self.url, pins, &dialer.cluster, key, epoch());
+        options.allowance = dialer.allowance.clone();
+        options.instance.clone_from(&dialer.instance);
+        options.token = dialer.token.clone();
+        options.held = self.board.held_by_others(self.number);
+        match Box::pin(tunnel::connect(&options)).await {
+            Ok(tunnel) => self.stand(tunnel, shutdown).await,
+            Err(error) => {
+                self.tell(&error);
+                Next::After(error.outcome())
+            }
+        }
+    }
+
+    /// Lets a tunnel be served, until it is over or there is a reason to have another one.
+    async fn stand(&mut self, tunnel: Tunnel, shutdown: &CancellationToken) -> Next {
+        tracing::info!(peer = %self.url, hub = tunnel.peer.server_id, "Connected to hub.");
+        self.board
+            .up(self.number, &tunnel.peer.server_id, &tunnel.peer.endpoints);
+        self.backoff = self.backoff.spread_over(tunnel.peer.spread);
+        let (leave, mut left) = oneshot::channel();
+        let presence = Keeper::connected(&self.dialer.keeper);
+        let (dialer, ended) = (Arc::clone(&self.dialer), shutdown.child_token());
+        let serving = async move {
+            let outcome = Box::pin(serve(&dialer, tunnel, leave, &ended)).await;
+            drop(presence);
+            outcome
+        };
+        let mut serving = Box::pin(serving.in_current_span());
+        let next = tokio::select! {
+            biased;
+            outcome = &mut serving => return Next::After(outcome),
+            Ok((outcome, life)) = &mut left => {
+                self.backoff = self.backoff.after_life(life);
+                Next::After(outcome)
+            }
+            reason = self.wake.instead() => {
+                tracing::info!(reason, "Dial at once.");
+                Next::AtOnce
+            }
+        };
+        // It goes on beside its successor, until that has taken its place or the hub is gone.
+        self.left.spawn(async move {
+            let _outcome = serving.await;
+        });
+        while self.left.try_join_next().is_some() {}
+        next
+    }
+
+    fn tell(&self, error: &ConnectError) {
+        let cause = error as &dyn std::error::Error;
+        if error.outcome() == Outcome::Duplicate {
+            tracing::debug!(peer = %self.url, error = cause, "Left a hub that there is a tunnel to.");
+            return;
+        }
+        tracing::warn!(peer = %self.url, error = cause, "Could not connect to hub.");
+        // Whoever is told more needs no advice beside it.
+        let is_unknown = matches!(error, ConnectError::Handshake(HandshakeError::Refused(away))
+            if away.reason == GoAwayReason::IdentityRefused && away.text == tunnel::NOT_REGISTERED);
+        if is_unknown {
+            // What only a commit can change; docs/register-a-cluster.md quotes this line.
+            tracing::warn!(
+                cluster = %self.dialer.cluster,
+                "The hub does not know this cluster with this key. Push its file, as flotilla agent join prints it, to clusters/ of the fleet repository."
+            );
+        } else if error.is_denied() {
+            // docs/networks.md quotes this line.
+            tracing::warn!(
+                peer = %self.url,
+                "A proxy or a server before the hub does not let this agent through. Correct the name and password of --proxy, or what that server allows; it is asked again each minute."
+            );
+        }
+    }
+}
+
+/// A number that is higher in each later session of this cluster: milliseconds since 1970. A clock that
+/// was put back makes the hub prefer the older session until that one is seen dead.
+fn epoch() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // 0 only asks.
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX).max(PROBE_EPOCH + 1)
+}

@@ -1,0 +1,211 @@
+//! The tunnels that stand, and what is remembered of those that do not: for a person who asks why a cluster is away.
+//!
+//! Nothing is decided by it. Only registered clusters are in it, and of each one the newest of everything.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use render::ClusterName;
+use serde::Serialize;
+use tunnel::{PeerInfo, Session};
+
+use super::clock::seconds;
+
+/// Cluster → what is known of its tunnels.
+#[derive(Default)]
+pub(super) struct Connections {
+    clusters: Mutex<BTreeMap<ClusterName, Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    standing: Option<Standing>,
+    ended: Option<Ended>,
+    refused: Option<Refused>,
+}
+
+struct Standing {
+    since: i64,
+    peer: PeerInfo,
+    session: Weak<Session>,
+}
+
+/// How the last tunnel ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Ended {
+    /// In seconds since 1970.
+    pub(super) at: i64,
+    /// In words.
+    pub(super) why: String,
+}
+
+/// An agent that said this cluster's name and was not let in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Refused {
+    /// The last time, in seconds since 1970.
+    pub(super) at: i64,
+    /// In words.
+    pub(super) why: String,
+    /// How often since the hub started.
+    pub(super) times: u64,
+    /// From where the last time.
+    pub(super) from: Option<SocketAddr>,
+}
+
+/// What there is to say of one cluster's tunnel now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct View {
+    /// `None`: there is none.
+    pub(super) tunnel: Option<TunnelView>,
+    pub(super) last_end: Option<Ended>,
+    pub(super) last_refusal: Option<Refused>,
+}
+
+/// A tunnel that stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TunnelView {
+    pub(super) since: i64,
+    /// The agent's, as it says.
+    pub(super) version: String,
+    pub(super) key: String,
+    /// Streams that are open.
+    pub(super) streams: usize,
+    /// Of the last answered ping.
+    pub(super) rtt_ms: Option<f64>,
+}
+
+impl Connections {
+    fn clusters(&self) -> MutexGuard<'_, BTreeMap<ClusterName, Known>> {
+        self.clusters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A tunnel stands; it takes the place of an older one.
+    pub(super) fn begin(&self, cluster: &ClusterName, peer: PeerInfo, session: Weak<Session>) {
+        let mut clusters = self.clusters();
+        let known = clusters.entry(cluster.clone()).or_default();
+        let is_newer = known
+            .standing
+            .as_ref()
+            .is_none_or(|standing| standing.peer.epoch <= peer.epoch);
+        if is_newer {
+            known.standing = Some(Standing {
+                since: seconds(),
+                peer,
+                session,
+            });
+        }
+    }
+
+    /// A tunnel ended; one that a newer one replaced is not worth a word.
+    pub(super) fn end(&self, cluster: &ClusterName, epoch: u64, why: &str) {
+        let mut clusters = self.clusters();
+        let Some(known) = clusters.get_mut(cluster) else { return };
+        if known
+            .standing
+            .as_ref()
+            .is_some_and(|standing| standing.peer.epoch == epoch)
+        {
+            known.standing = None;
+            known.ended = Some(Ended {
+                at: seconds(),
+                why: why.to_owned(),
+            });
+        }
+    }
+
+    /// Somebody said this registered cluster's name and was refused.
+    pub(super) fn refused(&self, cluster: &ClusterName, why: String, from: Option<SocketAddr>) {
+        let mut clusters = self.clusters();
+        let known = clusters.entry(cluster.clone()).or_default();
+        let times = known.refused.as_ref().map_or(0, |refused| refused.times) + 1;
+        let at = seconds();
+        known.refused = Some(Refused { at, why, times, from });
+    }
+
+    /// How many tunnels stand.
+    pub(super) fn count(&self) -> usize {
+        self.clusters()
+            .values()
+            .filter(|known| known.standing.is_some())
+            .count()
+    }
+
+    /// What is known of one cluster.
+    pub(super) fn view(&self, cluster: &ClusterName) -> View {
+        let clusters = self.clusters();
+        let Some(known) = clusters.get(cluster) else {
+            return View::default();
+        };
+        let tunnel = known.standing.as_ref().map(|standing| {
+            let session = standing.session.upgrade();
+            TunnelView {
+                since: standing.since,
+                version: standing.peer.version.clone(),
+                key: standing.peer.key.to_string(),
+                streams: session.as_ref().map_or(0, |session| session.streams()),
+                rtt_ms: session
+                    .and_then(|session| session.rtt())
+                    .map(|rtt| rtt.as_secs_f64() * 1e3),
+            }
+        });
+        View {
+            tunnel,
+            last_end: known.ended.clone(),
+            last_refusal: known.refused.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tunnel::SecretKey;
+
+    use super::*;
+
+    fn peer(epoch: u64) -> PeerInfo {
+        PeerInfo {
+            cluster: "oslo".to_owned(),
+            epoch,
+            version: "0.1.0".to_owned(),
+            key: SecretKey::generate().expect("there is randomness").public(),
+            server_id: String::new(),
+            endpoints: Vec::new(),
+            spread: Duration::ZERO,
+            instance: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_newest_tunnel_is_shown_and_its_end_is_remembered_in_words() {
+        let (connections, oslo) = (Connections::default(), ClusterName::parse("oslo").expect("a name"));
+        assert_eq!(connections.view(&oslo), View::default());
+        connections.begin(&oslo, peer(6), Weak::new());
+        connections.begin(&oslo, peer(5), Weak::new());
+        connections.end(&oslo, 5, "a newer session took its place");
+        assert_eq!(connections.count(), 1);
+        let view = connections.view(&oslo);
+        assert!(view.tunnel.is_some() && view.last_end.is_none(), "{view:?}");
+        connections.end(&oslo, 6, "nothing was heard for 25 s");
+        let view = connections.view(&oslo);
+        assert_eq!(view.tunnel, None);
+        assert_eq!(
+            view.last_end.map(|ended| ended.why).as_deref(),
+            Some("nothing was heard for 25 s")
+        );
+        assert_eq!(connections.count(), 0);
+    }
+
+    #[test]
+    fn knocks_are_counted_and_the_last_one_is_told() {
+        let (connections, oslo) = (Connections::default(), ClusterName::parse("oslo").expect("a name"));
+        connections.refused(&oslo, "another key".to_owned(), None);
+        connections.refused(&oslo, "another version".to_owned(), None);
+        let refused = connections.view(&oslo).last_refusal.expect("it was refused");
+        assert_eq!((refused.times, refused.why.as_str()), (2, "another version"));
+    }
+}
