@@ -415,8 +415,9 @@ pub const DOOR_HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a request waits for a cluster whose agent dials again.
 pub const DOOR_RECONNECT_PATIENCE: Duration = Duration::from_secs(3);
 
-/// A cluster that was away for so long is not waited for: each of kubectl's requests would wait anew.
-pub const DOOR_RECONNECT_HOPE: Duration = Duration::from_secs(60);
+/// A cluster that was away for so long is not waited for: an agent dials again every 30 seconds at least, and each of
+/// kubectl's requests would wait anew.
+pub const DOOR_RECONNECT_HOPE: Duration = Duration::from_secs(35);
 
 /// Requests to one cluster at once; its tunnel takes 1,000 streams, and the hub's own have to find place.
 pub const DOOR_REQUESTS_OF_CLUSTER_MAX: usize = 800;

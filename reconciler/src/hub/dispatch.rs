@@ -34,6 +34,15 @@ impl Default for Dispatch {
     }
 }
 
+/// How a cluster is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// It was there a moment ago, or may have been before this hub began.
+    Returning,
+    /// Nobody knows when it comes back.
+    Long,
+}
+
 #[derive(Debug)]
 struct Slot {
     newest: watch::Sender<Option<Arc<Envelope>>>,
@@ -195,20 +204,28 @@ impl Dispatch {
 
     /// As [`Self::door`], waiting at most until `until` for a cluster that was there within `hope`, or may have been before
     /// this hub began.
-    pub(super) async fn door_soon(&self, cluster: &ClusterName, until: Instant, hope: Duration) -> Option<Door> {
+    pub(super) async fn door_soon(
+        &self,
+        cluster: &ClusterName,
+        until: Instant,
+        hope: Duration,
+    ) -> Result<Door, Absent> {
         loop {
             let mut opened = std::pin::pin!(self.opened.notified());
             opened.as_mut().enable();
             if let Some(door) = self.door(cluster) {
-                return Some(door);
+                return Ok(door);
             }
             let left = self
                 .clusters()
                 .get(cluster)
                 .and_then(|slot| slot.left)
                 .unwrap_or(self.since);
-            if left.elapsed() >= hope || timeout_at(until, opened).await.is_err() {
-                return None;
+            if left.elapsed() >= hope {
+                return Err(Absent::Long);
+            }
+            if timeout_at(until, opened).await.is_err() {
+                return Err(Absent::Returning);
             }
         }
     }
@@ -318,7 +335,7 @@ mod tests {
         );
         let soon = |seconds| dispatch.door_soon(&cluster, Instant::now() + Duration::from_secs(seconds), hope);
         let begin = Instant::now();
-        assert!(soon(3).await.is_none());
+        assert_eq!(soon(3).await.err(), Some(Absent::Returning));
         assert_eq!(
             begin.elapsed(),
             Duration::from_secs(3),
@@ -326,12 +343,12 @@ mod tests {
         );
         tokio::time::advance(hope).await;
         let begin = Instant::now();
-        assert!(soon(3).await.is_none());
+        assert_eq!(soon(3).await.err(), Some(Absent::Long));
         assert_eq!(begin.elapsed(), Duration::ZERO, "it is long gone");
         let _session = session(&dispatch, 1, "");
         dispatch.end(&cluster, 1);
         let begin = Instant::now();
-        assert!(soon(3).await.is_none());
+        assert_eq!(soon(3).await.err(), Some(Absent::Returning));
         assert_eq!(begin.elapsed(), Duration::from_secs(3), "it left just now");
     }
 }

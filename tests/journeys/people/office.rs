@@ -191,5 +191,18 @@ impl Office {
             "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop, name: teller}\n\
              spec: {nodeName: scribe, containers: [{name: teller, image: teller.example/teller:1}]}\n",
         );
+        // kubectl asks nothing of a pod that does not run.
+        let runs = [
+            "patch",
+            "pod",
+            "teller",
+            "-n",
+            "shop",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+        ];
+        let running = [&runs[..], &[r#"{"status": {"phase": "Running"}}"#]].concat();
+        self.cluster.kubectl(&running).expect_ok();
     }
 }

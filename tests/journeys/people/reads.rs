@@ -93,7 +93,8 @@ fn kubectl_reads_a_cluster_behind_its_agent() {
         &["paris", "rome"],
     );
     let rome = office.kubectl_at("rome", &["get", "pods"]);
-    assert!(rome.stderr.contains("rome is not connected"), "{rome:?}");
+    // While kubectl discovers kinds, it looks at an answer's code alone.
+    assert!(rome.stderr.contains("(ServiceUnavailable)"), "{rome:?}");
     // Who has no right, and who has no login.
     let bob = office.kubectl("bob", &["get", "pods", "-A"]);
     assert!(bob.code() == Some(1) && bob.stderr.contains("Forbidden"), "{bob:?}");

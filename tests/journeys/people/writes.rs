@@ -63,7 +63,7 @@ fn every_write_of_kubectl_is_refused_and_names_the_file() {
         (vec!["cp", &greeting, "shop/teller:/tmp/x"], "--allow-interactive"),
         (vec!["create", "token", "default", "-n", "shop"], "only reads"),
         (
-            vec!["cordon", "scribe"],
+            vec!["taint", "node", "scribe", "a=b:NoSchedule"],
             "nothing of the fleet manages nodes scribe in paris",
         ),
         (

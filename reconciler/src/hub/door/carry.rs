@@ -25,7 +25,7 @@ use super::answered::Holding;
 use super::screen;
 use crate::fault::line;
 use crate::hub::asking::Door as Way;
-use crate::hub::dispatch::Dispatch;
+use crate::hub::dispatch::{Absent, Dispatch};
 use crate::limits::{
     DOOR_HEAD_TIMEOUT, DOOR_OPENING_OF_CLUSTER_MAX, DOOR_RECONNECT_HOPE, DOOR_RECONNECT_PATIENCE,
     DOOR_REQUESTS_OF_CLUSTER_MAX, DOOR_WAITING_OF_CLUSTER_MAX, DOOR_WAITING_TIMEOUT,
@@ -63,7 +63,7 @@ pub(super) enum Goal {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotCarried {
     /// Its agent is not connected.
-    Away,
+    Away(Absent),
     /// Too much waits for this cluster already.
     Busy,
     /// The agent, or the tunnel, said no.
@@ -137,7 +137,7 @@ impl Carrier {
                 .dispatch
                 .door_soon(&errand.cluster, until, DOOR_RECONNECT_HOPE)
                 .await;
-            let answered = match way.ok_or(NotCarried::Away)? {
+            let answered = match way.map_err(NotCarried::Away)? {
                 way @ (Way::Agent(_) | Way::Peer(_)) => {
                     let opening = lane.place(&lane.opening).await?;
                     timeout(DOOR_HEAD_TIMEOUT, self.through(&way, opening, &mut errand, holding)).await

@@ -231,6 +231,13 @@ impl Porter {
             if class == Class::Write {
                 return Err(self.write(&cluster, request, &attributes).await);
             }
+            // No right would help where the hub carries none of it.
+            let is_off = class == Class::Interactive && !self.interactive;
+            let sentence = if is_off {
+                refusal::NOT_INTERACTIVE.to_owned()
+            } else {
+                sentence
+            };
             return Err(Refused::forbidden(sentence));
         }
         if class == Class::Interactive && !self.interactive {

@@ -8,6 +8,7 @@ use super::carry::NotCarried;
 use super::login::NotIn;
 use super::route::Form;
 use super::screen::Fault;
+use crate::hub::dispatch::Absent;
 use crate::hub::serve::Refused;
 
 /// What is said of exec and its like where the hub does not carry them.
@@ -15,7 +16,7 @@ pub(super) const NOT_INTERACTIVE: &str = "this hub carries no exec, attach, cp, 
     containers, and are off unless it runs with --allow-interactive and the cluster's agent with --allow interactive";
 
 /// How long a caller should wait for a cluster that is not connected, in seconds.
-const AWAY_RETRY_SECONDS: u32 = 5;
+const AWAY_RETRY_SECONDS: u32 = 1;
 
 pub(super) fn fault(fault: Fault) -> Refused {
     match fault {
@@ -55,17 +56,7 @@ pub(super) fn pull(cluster: &ClusterName) -> String {
 
 pub(super) fn not_carried(form: &Form, cluster: &ClusterName, not: NotCarried) -> Refused {
     match not {
-        NotCarried::Away if *form == Form::Own => Refused::of(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "ClusterDisconnected",
-            format!("cluster {cluster} is not connected: `flotilla get managedclusters` says since when"),
-        )
-        .retry_after(AWAY_RETRY_SECONDS),
-        NotCarried::Away => Refused::of(
-            StatusCode::BAD_REQUEST,
-            "ClusterDisconnected",
-            format!("cluster {cluster} is not connected"),
-        ),
+        NotCarried::Away(absent) => away(form, cluster, absent),
         NotCarried::Busy => Refused::too_many(format!("too many requests wait for cluster {cluster}")),
         NotCarried::Late => Refused::of(
             StatusCode::GATEWAY_TIMEOUT,
@@ -81,6 +72,20 @@ pub(super) fn not_carried(form: &Form, cluster: &ClusterName, not: NotCarried) -
             "cluster {cluster} has no agent, and the hub only reads through its kubeconfig"
         )),
         NotCarried::Refused(code, text) => refused(cluster, code, &text),
+    }
+}
+
+/// A word on when to try again has kubectl try ten times before it says anything, so that it is given where that helps.
+fn away(form: &Form, cluster: &ClusterName, absent: Absent) -> Refused {
+    let code = match form {
+        Form::Own => StatusCode::SERVICE_UNAVAILABLE,
+        Form::Direct | Form::Address(_) => StatusCode::BAD_REQUEST,
+    };
+    let message = format!("cluster {cluster} is not connected: `flotilla get managedclusters` says since when");
+    let refused = Refused::of(code, "ClusterDisconnected", message);
+    match absent {
+        Absent::Returning if *form == Form::Own => refused.retry_after(AWAY_RETRY_SECONDS),
+        Absent::Returning | Absent::Long => refused,
     }
 }
 
@@ -131,12 +136,19 @@ mod tests {
     #[test]
     fn a_cluster_that_is_away_is_told_as_its_form_tells_it() {
         let cluster = ClusterName::parse("oslo").expect("a valid cluster");
-        let own = not_carried(&Form::Own, &cluster, NotCarried::Away).status();
+        let told = |form: &Form, absent| not_carried(form, &cluster, NotCarried::Away(absent)).status();
+        let own = told(&Form::Own, Absent::Long);
         assert_eq!(
             (&own["code"], &own["reason"]),
             (&503.into(), &"ClusterDisconnected".into())
         );
-        let theirs = not_carried(&Form::Direct, &cluster, NotCarried::Away).status();
-        assert_eq!(theirs["code"], 400);
+        assert!(own["details"].is_null(), "kubectl says so at once");
+        let returning = told(&Form::Own, Absent::Returning);
+        assert_eq!(returning["details"]["retryAfterSeconds"], 1);
+        let theirs = told(&Form::Direct, Absent::Returning);
+        assert_eq!(
+            (&theirs["code"], &theirs["details"]),
+            (&400.into(), &serde_json::Value::Null)
+        );
     }
 }
