@@ -157,8 +157,8 @@ impl Gitea {
         let login = self.form("/user/login", "", &format!("user_name=ada&password={password}"));
         // The login gives a session anew; the newest of the cookie's values counts.
         let cookies = login.lines().filter_map(|line| line.strip_prefix("Set-Cookie: "));
-        let cookies = cookies.filter_map(|cookie| cookie.split(';').next());
-        let session = cookies.filter(|cookie| cookie.starts_with("i_like_gitea=")).next_back();
+        let mut cookies = cookies.filter_map(|cookie| cookie.split(';').next());
+        let session = cookies.rfind(|cookie| cookie.starts_with("i_like_gitea="));
         let cookie = session.unwrap_or_else(|| panic!("no session is in {login}")).to_owned();
         let callback = CALLBACK.replace(':', "%3A").replace('/', "%2F");
         let scope = "openid+profile+email+groups";
