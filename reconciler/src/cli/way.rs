@@ -14,7 +14,7 @@ use crate::limits::AUTHORITIES_BYTES_MAX;
 /// What is between an agent and its hub.
 #[derive(Debug, Args)]
 pub(super) struct WayFlags {
-    /// The proxy to dial through, http://[USER:PASSWORD@]HOST[:PORT]; without it, what HTTPS_PROXY says. Hubs that
+    /// The proxy to dial through, as `http://[USER:PASSWORD@]HOST[:PORT]`; without it, what HTTPS_PROXY says. Hubs that
     /// NO_PROXY covers are dialled directly, whichever of the two it is.
     // Read by us, since clap would show a password in a message.
     #[arg(long, env = "FLOTILLA_PROXY", hide_env_values = true, value_name = "URL")]

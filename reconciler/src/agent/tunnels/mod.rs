@@ -1,6 +1,6 @@
 //! The agent's tunnels: addresses of hubs enter, and for each one a tunnel stands, one after another.
 //!
-//! [`line`] keeps one address: dial, serve, dial again. [`board`] is what the lines know of each other, so that two that
+//! [`mod@line`] keeps one address: dial, serve, dial again. [`board`] is what the lines know of each other, so that two that
 //! lead to one hub become one, and that hubs' other addresses get a line. [`serve`] is one tunnel from its handshake to
 //! its end; [`wake`] why a line dials at once; [`way`] what is between here and a hub. Deliberately not here: what the
 //! hub's streams are answered with (`streams`), and what is done with what they bring.

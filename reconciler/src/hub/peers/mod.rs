@@ -3,7 +3,7 @@
 //! In: addresses and keys of other hubs, and their connections. Out: [`Event::PeerTold`](super::engine::Event) for the
 //! engine, so that a cluster that is connected elsewhere is not silent here; and doors of those clusters for
 //! [`dispatch`](super::dispatch), so that a request reaches them by one hop. [`words`] is what is told of this hub, [`heard`] what the other
-//! told; [`dial`] and [`listen`] carry. What is decided and written is not said here: hubs agree on that by the refs.
+//! told; [`dial`] and [`mod@listen`] carry. What is decided and written is not said here: hubs agree on that by the refs.
 //!
 //! ```text
 //!   this hub                                  other hub

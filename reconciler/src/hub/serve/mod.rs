@@ -6,7 +6,7 @@
 //! object was created when Git says that the commit which placed it was made, and has no creation time where
 //! Git does not say; conditions have no transition time, since the hub stores nothing that it observes.
 //! Callers from outside, their identity and their
-//! rights are deliberately not here but [`super::door`]'s, which asks the same routes; so are other clusters' objects.
+//! rights are deliberately not here but `hub::door`'s, which asks the same routes; so are other clusters' objects.
 
 mod accept;
 mod answer;
