@@ -803,3 +803,15 @@ pub const FACTS_LOOK: Duration = Duration::from_secs(60);
 /// How often what an API server's client was made of is looked at: a certificate or an address that moved is followed well
 /// within a minute, for a few small files that are read.
 pub const CLIENT_LOOK: Duration = Duration::from_secs(15);
+
+/// Keys of one hub: two while one takes the other's place, and room for a person who does not clear up at once.
+pub const HUB_KEYS_MAX: usize = 8;
+
+/// Sets of hubs' keys that an agent keeps: more than it dials hubs.
+pub const HUB_KEY_SETS_MAX: usize = 16;
+
+/// Bytes of a message about keys: eight keys with their signatures take 1,400.
+pub const KEY_MESSAGE_BYTES_MAX: usize = 4 << 10;
+
+/// How long either side of a `keys` stream may take for its next message, but for the last one.
+pub const KEY_STEP_TIMEOUT: Duration = Duration::from_secs(10);

@@ -72,7 +72,7 @@ impl Journalled {
         let kept = Kept {
             held: Some(held),
             contents,
-            absence: None,
+            ..Kept::default()
         };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.block_on(async {

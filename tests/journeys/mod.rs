@@ -18,6 +18,7 @@ mod envelopes;
 mod failover;
 mod first_push;
 mod hostile;
+mod hub_keys;
 mod identity;
 mod leaving;
 mod networks;

@@ -117,17 +117,22 @@ impl Fleet {
         self.start_hub_of(&self.repository.bare().display().to_string(), more);
     }
 
-    /// As [`Self::start_hub`], of a repository at a path or a URL. A hub that runs is ended first: the next one has its
-    /// address.
+    /// As [`Self::start_hub`], of a repository at a path or a URL.
     pub(super) fn start_hub_of(&mut self, repository: &str, more: &[&str]) {
+        let key = path(&self.folder, "hub.key");
+        self.start_hub_with_key(&key, repository, more);
+    }
+
+    /// As [`Self::start_hub_of`], with the key in this file, or in several: `a,b`. A hub that runs is ended first: the next
+    /// one has its address.
+    pub(super) fn start_hub_with_key(&mut self, key: &str, repository: &str, more: &[&str]) {
         self.kill_hub();
         let (listen, api) = (address(self.hub_port), address(self.api_port));
-        let key = path(&self.folder, "hub.key");
         let own = [
             "--repository",
             repository,
             "--key",
-            &key,
+            key,
             "--listen",
             &listen,
             "--api",

@@ -16,6 +16,7 @@ use super::journal::JournalError;
 use super::record::record;
 use super::store::{Absence, Kept, Store};
 use crate::apply::{Desired, Prepare};
+use crate::key_sets::{self, HubKeysError, KeySet};
 use crate::limits::{JOURNAL_PATIENCE, REPLIES_MAX};
 use crate::wire::{
     Accepted, ContentRequest, Deliver, DeliverReply, Envelope, FramingError, Held, Intake, Refusal, read_message,
@@ -50,6 +51,7 @@ pub(super) struct Shared {
     cluster: ClusterName,
     taken: Mutex<Taken>,
     pub(super) store: Arc<dyn Store>,
+    /// Keys of hubs that a person gave; those that it was told are in `kept`.
     hub_keys: Vec<tunnel::PublicKey>,
     desired: watch::Sender<Option<Arc<Desired>>>,
     mode: watch::Sender<SyncMode>,
@@ -57,6 +59,8 @@ pub(super) struct Shared {
     kept: watch::Sender<Arc<Kept>>,
     /// The newest envelope that stands in the journal, with its contents.
     pub(super) recorded: watch::Sender<Option<Mark>>,
+    /// The keys of hubs that stand there.
+    pub(super) recorded_keys: watch::Sender<Vec<KeySet>>,
 }
 
 /// An envelope, told from all others.
@@ -112,6 +116,7 @@ impl Holdings {
             store,
             hub_keys,
             refused: watch::Sender::new(None),
+            recorded_keys: watch::Sender::new(kept.hub_keys.clone()),
             kept: watch::Sender::new(Arc::new(kept)),
             recorded: watch::Sender::new(mark),
         });
@@ -132,6 +137,20 @@ impl Holdings {
         self.shared.mode.subscribe()
     }
 
+    /// The keys of hubs that are believed now.
+    pub(super) fn hub_keys(&self) -> Vec<tunnel::PublicKey> {
+        self.shared.hub_keys()
+    }
+
+    /// Believes what a hub proved of its keys, if one of them is known, and waits until that stands in the journal.
+    pub(super) async fn take_hub_keys(&self, told: KeySet) -> Result<(), HubKeysError> {
+        let believed = self.shared.take_hub_keys(told).await?;
+        let mut recorded = self.shared.recorded_keys.subscribe();
+        // Whoever records ends with the agent.
+        let _recorded = recorded.wait_for(|recorded| *recorded == believed).await;
+        Ok(())
+    }
+
     /// The newest envelope that stands in the journal.
     pub(super) fn recorded(&self) -> watch::Receiver<Option<Mark>> {
         self.shared.recorded.subscribe()
@@ -148,12 +167,34 @@ impl Shared {
         self.kept.subscribe()
     }
 
+    fn hub_keys(&self) -> Vec<tunnel::PublicKey> {
+        key_sets::all(&self.hub_keys, &self.kept.borrow().hub_keys)
+    }
+
+    async fn take_hub_keys(&self, told: KeySet) -> Result<Vec<KeySet>, HubKeysError> {
+        // Whoever has this publishes what is kept.
+        let _taken = self.taken.lock().await;
+        let before = self.kept.borrow().hub_keys.clone();
+        let believed = key_sets::believe(&self.hub_keys, &before, told)?;
+        if believed != before {
+            self.kept
+                .send_modify(|kept| Arc::make_mut(kept).hub_keys.clone_from(&believed));
+            tracing::info!(keys = self.hub_keys().len(), "Took the hub's keys.");
+        }
+        Ok(believed)
+    }
+
     /// Takes over what another agent of this cluster kept since this one read or wrote, where that is newer.
     pub(super) async fn read_newer(&self) -> Result<(), JournalError> {
         let mut taken = self.taken.lock().await;
         let Some(kept) = self.store.read_newer().await? else {
             return Ok(());
         };
+        let own_keys = self.kept.borrow().hub_keys.clone();
+        let merged = key_sets::merge(&kept.hub_keys, &own_keys);
+        if merged != own_keys {
+            self.kept.send_modify(|kept| Arc::make_mut(kept).hub_keys = merged);
+        }
         let own = taken.intake.held();
         let is_newer = match (own, &kept.held) {
             (_, None) => false,
@@ -176,7 +217,7 @@ impl Shared {
 
     /// Takes an envelope when it is believed, and starts applying it.
     async fn take(&self, envelope: &Envelope) -> Result<Accepted, Refusal> {
-        let verify = |bytes: &[u8], signature: &[u8]| self.hub_keys.iter().any(|key| key.verifies(bytes, signature));
+        let verify = |bytes: &[u8], signature: &[u8]| self.hub_keys().iter().any(|key| key.verifies(bytes, signature));
         let sequence = envelope.sequence;
         let mut taken = self.taken.lock().await;
         let before = taken.intake.mode();
@@ -245,7 +286,12 @@ impl Shared {
     fn publish(&self, taken: &mut Taken) {
         if std::mem::take(&mut taken.waits) {
             self.desired.send_replace(taken.intake.desired().map(Arc::new));
-            self.kept.send_replace(Arc::new(Kept::of(&taken.intake)));
+            let hub_keys = self.kept.borrow().hub_keys.clone();
+            let kept = Kept {
+                hub_keys,
+                ..Kept::of(&taken.intake)
+            };
+            self.kept.send_replace(Arc::new(kept));
         }
     }
 }

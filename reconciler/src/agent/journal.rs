@@ -4,6 +4,7 @@
 //! <folder>/held.json               the newest believed envelope
 //! <folder>/contents/<digest>.json  each content it names
 //! <folder>/absence.json            for how long no hub was heard of
+//! <folder>/hub-keys.json           keys of hubs, as they told them
 //! <folder>/holder                  this journal's identity in the cluster's lease
 //! <folder>/lock                    locked while an agent uses the journal
 //! ```
@@ -30,11 +31,13 @@ pub use files::Files;
 use self::files::LocalFiles;
 use super::secrets::SecretError;
 use super::store::{Absence, Kept, Store};
+use crate::key_sets::KeySet;
 use crate::wire::Held;
 
 const HELD_FILE: &str = "held.json";
 const CONTENTS_FOLDER: &str = "contents";
 const ABSENCE_FILE: &str = "absence.json";
+const HUB_KEYS_FILE: &str = "hub-keys.json";
 const HOLDER_FILE: &str = "holder";
 const LOCK_FILE: &str = "lock";
 
@@ -59,6 +62,7 @@ struct Stands {
     /// Whether the newest contents may not last over a loss of power.
     unsynced: bool,
     absence: Option<Absence>,
+    hub_keys: Vec<KeySet>,
 }
 
 /// A journal that could not be read or written.
@@ -206,6 +210,8 @@ impl Journal {
     fn read_all(&self) -> Result<Kept, JournalError> {
         let held: Option<Held> = self.read_json(&self.folder.join(HELD_FILE))?;
         let absence = self.read_json(&self.folder.join(ABSENCE_FILE))?;
+        let hub_keys: Option<Vec<KeySet>> = self.read_json(&self.folder.join(HUB_KEYS_FILE))?;
+        let hub_keys = hub_keys.unwrap_or_default();
         let mut contents = BTreeMap::new();
         for digest in held.iter().flat_map(Held::digests) {
             let path = self.content_path(digest);
@@ -224,11 +230,13 @@ impl Journal {
             stray: self.stray(held.iter().flat_map(Held::digests)),
             unsynced: false,
             absence,
+            hub_keys: hub_keys.clone(),
         };
         Ok(Kept {
             held,
             contents,
             absence,
+            hub_keys,
         })
     }
 
@@ -253,6 +261,10 @@ impl Journal {
         if let Some(absence) = kept.absence.filter(|absence| stands.absence != Some(*absence)) {
             self.write_json(ABSENCE_FILE, &absence)?;
             stands.absence = Some(absence);
+        }
+        if stands.hub_keys != kept.hub_keys {
+            self.write_json(HUB_KEYS_FILE, &kept.hub_keys)?;
+            stands.hub_keys.clone_from(&kept.hub_keys);
         }
         let old = stands.contents.iter().copied();
         let old: Vec<_> = old.filter(|digest| !kept.contents.contains_key(digest)).collect();

@@ -9,6 +9,7 @@ mod applying;
 mod deliver;
 pub mod doctor;
 mod gate;
+mod hub_keys;
 mod journal;
 mod look;
 pub mod manifests;

@@ -35,8 +35,10 @@ pub(super) async fn record(shared: Arc<Shared>, notes: watch::Receiver<Option<Ab
             shared.store.ready().await;
             let kept = due.newest();
             let mark = kept.held.as_ref().map(Mark::of);
+            let hub_keys = kept.hub_keys.clone();
             let Err(error) = shared.store.write(kept).await else {
                 shared.recorded.send_replace(mark);
+                shared.recorded_keys.send_replace(hub_keys);
                 backoff.reset();
                 break;
             };

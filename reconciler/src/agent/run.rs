@@ -112,7 +112,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     };
     let held = kept.held.as_ref().map(|held| held.sequence);
     tracing::info!(cluster = %options.cluster, sequence = held, "Read journal.");
-    let (cluster, hub_keys) = (options.cluster.clone(), options.hub_keys.clone());
+    let (cluster, hub_keys) = (options.cluster.clone(), options.hub_keys);
     let holdings = Arc::new(Holdings::new(cluster, kept, store, hub_keys, keeper.notes()));
     let applier = ApplierOptions {
         prepare: Some(Arc::clone(&holdings) as Arc<dyn Prepare>),
@@ -124,7 +124,6 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         cluster: options.cluster,
         hubs: options.hubs,
         way: options.way,
-        hub_keys: options.hub_keys,
         key: options.key,
         allowance: options.allowance,
         streams: Streams {

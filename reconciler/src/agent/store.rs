@@ -11,6 +11,7 @@ use render::{ClusterName, Digest};
 use serde::{Deserialize, Serialize};
 
 use super::journal::JournalError;
+use crate::key_sets::KeySet;
 use crate::wire::{Held, Intake};
 
 /// What is kept.
@@ -22,6 +23,8 @@ pub struct Kept {
     pub contents: BTreeMap<Digest, Arc<Description>>,
     /// For how long no hub was heard of.
     pub absence: Option<Absence>,
+    /// Keys of hubs, as they told them.
+    pub hub_keys: Vec<KeySet>,
 }
 
 /// For how long no hub was heard of, when it was written down.
@@ -62,7 +65,7 @@ impl Kept {
         Self {
             held: intake.held().cloned(),
             contents: intake.contents().clone(),
-            absence: None,
+            ..Self::default()
         }
     }
 

@@ -111,6 +111,13 @@ fn told(name: &str, cluster: &Value, tunnel: &Value, now: i64) -> String {
     if let Some(key) = word(&standing["key"]) {
         put("Key", &key);
     }
+    if let Some(has_keys) = standing["hasHubKeys"].as_bool() {
+        let said = match has_keys {
+            true => "the agent keeps all of this hub's",
+            false => "the agent has not said that it keeps this hub's",
+        };
+        put("Hub keys", said);
+    }
     if let Some(rtt) = standing["rttMs"].as_f64() {
         put("Round trip", &format!("{rtt:.1} ms"));
     }

@@ -104,8 +104,8 @@ pub(super) struct DoorFlags {
 }
 
 impl DoorFlags {
-    /// The door that the flags describe. `hub_key` is the file beside which the hub keeps its authority.
-    pub(super) fn options(self, hub_key: &Path) -> Result<Option<DoorOptions>, String> {
+    /// The door that the flags describe. `hub_keys` are the files beside one of which the hub keeps its authority.
+    pub(super) fn options(self, hub_keys: &[PathBuf]) -> Result<Option<DoorOptions>, String> {
         let Some(address) = self.serve else { return Ok(None) };
         if self.client_ca.is_none() && self.token_file.is_none() && self.oidc_issuer.is_none() {
             let why =
@@ -129,7 +129,7 @@ impl DoorFlags {
                 let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
                 names.extend(self.serve_names);
                 Identity::Own {
-                    key: beside(hub_key),
+                    key: authority(hub_keys),
                     names,
                 }
             }
@@ -151,8 +151,38 @@ impl DoorFlags {
     }
 }
 
+/// The file of the hub's own authority: the one that is there, so that people's kubeconfigs outlive a new key of the hub.
+fn authority(hub_keys: &[PathBuf]) -> PathBuf {
+    let mut places = hub_keys.iter().map(|key| beside(key));
+    let first = places.next().unwrap_or_default();
+    match first.exists() {
+        true => first,
+        false => places.find(|place| place.exists()).unwrap_or(first),
+    }
+}
+
 /// `flotilla-hub.key` → `flotilla-hub-ca.key`.
 fn beside(hub_key: &Path) -> PathBuf {
     let stem = hub_key.file_stem().unwrap_or_default().to_string_lossy();
     hub_key.with_file_name(format!("{stem}-ca.key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_key_of_the_hub_leaves_the_authority_where_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [new, old] = ["new.key", "flotilla-hub.key"].map(|name| folder.path().join(name));
+        let both = [new, old];
+        assert_eq!(
+            authority(&both),
+            folder.path().join("new-ca.key"),
+            "nothing is there yet"
+        );
+        let there = folder.path().join("flotilla-hub-ca.key");
+        std::fs::write(&there, "").expect("it is written");
+        assert_eq!(authority(&both), there);
+    }
 }

@@ -1,9 +1,11 @@
 //! `flotilla hub`.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -11,6 +13,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use render::ClusterName;
 use tokio_util::sync::CancellationToken;
+use tunnel::SecretKey;
 
 use super::door::DoorFlags;
 use super::remote::{RemoteFlags, Sources, sources};
@@ -18,7 +21,7 @@ use super::{exit, keys, output};
 use crate::hub::publish::StateRefs;
 use crate::hub::tokens::TokenFile;
 use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite, Peer, PeerOptions};
-use crate::limits::TOKEN_LIFE_MAX;
+use crate::limits::{HUB_KEYS_MAX, TOKEN_LIFE_MAX};
 
 /// Follow a repository, decide, and deliver.
 #[derive(Debug, Args)]
@@ -52,9 +55,16 @@ pub(super) struct Hub {
     /// The ref of what clusters are told now.
     #[arg(long, default_value = "flotilla/released")]
     released_ref: String,
-    /// The hub's key, made when it is missing. Agents pin it, so keep it.
-    #[arg(long, env = "FLOTILLA_HUB_KEY_FILE", default_value = "flotilla-hub.key")]
-    key: PathBuf,
+    /// The hub's key, made when it is missing. Agents pin it, so keep it. May be given more than once, while one key takes
+    /// another's place: the first is shown, and agents are told of all.
+    #[arg(
+        long,
+        env = "FLOTILLA_HUB_KEY_FILE",
+        default_value = "flotilla-hub.key",
+        value_name = "FILE",
+        value_delimiter = ','
+    )]
+    key: Vec<PathBuf>,
     /// Names of clusters and public keys, one in a line, that are not let in whatever the repository says. It is looked
     /// at every second, and counts while Git is away.
     #[arg(long, env = "FLOTILLA_DENY_FILE", value_name = "FILE")]
@@ -134,11 +144,17 @@ pub(super) struct Hub {
 
 #[derive(Debug, Subcommand)]
 enum HubCommand {
-    /// Print the hub's public key, which agents pin; makes the key when it is missing.
+    /// Print the hub's public keys, which agents pin; makes a key when it is missing.
     Key {
-        /// The key's file.
-        #[arg(long, env = "FLOTILLA_HUB_KEY_FILE", default_value = "flotilla-hub.key")]
-        key: PathBuf,
+        /// The key's file. May be given more than once; the keys are printed as --hub-key takes them.
+        #[arg(
+            long,
+            env = "FLOTILLA_HUB_KEY_FILE",
+            default_value = "flotilla-hub.key",
+            value_name = "FILE",
+            value_delimiter = ','
+        )]
+        key: Vec<PathBuf>,
     },
     /// Bootstrap tokens, with which agents ask for registration.
     #[command(subcommand)]
@@ -181,7 +197,9 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 
 pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     if let Some(HubCommand::Key { key }) = arguments.command {
-        super::output::print(&format!("{}\n", keys::read_or_make(&key)?.public()));
+        let keys = hub_keys(&key)?;
+        let texts: Vec<_> = keys.iter().map(|key| key.public().to_string()).collect();
+        output::print(&format!("{}\n", texts.join(",")));
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(HubCommand::Token(TokenCommand::Create { cluster, ttl, tokens })) = arguments.command {
@@ -217,7 +235,8 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
             return Ok(exit::usage());
         }
     };
-    let key = keys::read_or_make(&arguments.key)?;
+    let mut keys = hub_keys(&arguments.key)?;
+    let key = keys.remove(0);
     let peers = PeerOptions {
         server_id: arguments.server_id.unwrap_or_else(any_name),
         peers: arguments.peers,
@@ -244,6 +263,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         api: arguments.api,
         peers,
         key,
+        other_keys: keys,
         deny_file: arguments.deny_file,
         tokens: arguments.tokens,
         kubeconfig: arguments.kubeconfig,
@@ -254,6 +274,25 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
     };
     Box::pin(hub::run(options, shutdown)).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The keys of these files, one or more, each of them another.
+fn hub_keys(files: &[PathBuf]) -> anyhow::Result<Vec<Arc<SecretKey>>> {
+    anyhow::ensure!(
+        (1..=HUB_KEYS_MAX).contains(&files.len()),
+        "a hub has 1 to {HUB_KEYS_MAX} keys, and --key names {}",
+        files.len()
+    );
+    let keys: Vec<_> = files
+        .iter()
+        .map(|file| keys::read_or_make(file))
+        .collect::<anyhow::Result<_>>()?;
+    let different: BTreeSet<_> = keys.iter().map(|key| key.public()).collect();
+    anyhow::ensure!(
+        different.len() == keys.len(),
+        "--key names one key twice; hint: name each once"
+    );
+    Ok(keys)
 }
 
 /// A name that no other process has, also where two have one key.

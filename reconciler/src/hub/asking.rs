@@ -108,6 +108,11 @@ impl Asking {
         }
     }
 
+    /// How many agents keep all of the hub's keys.
+    pub(super) fn with_keys(&self) -> usize {
+        self.connections.with_keys()
+    }
+
     /// What is known of a cluster's tunnel.
     pub(super) fn tunnel(&self, cluster: &ClusterName) -> View {
         self.connections.view(cluster)

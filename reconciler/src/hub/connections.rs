@@ -29,6 +29,7 @@ struct Standing {
     since: i64,
     peer: PeerInfo,
     session: Weak<Session>,
+    has_keys: bool,
 }
 
 /// How the last tunnel ended.
@@ -71,6 +72,8 @@ pub(super) struct TunnelView {
     /// The agent's, as it says.
     pub(super) version: String,
     pub(super) key: String,
+    /// Whether it said that all of the hub's keys outlive it.
+    pub(super) has_hub_keys: bool,
     /// Streams that are open.
     pub(super) streams: usize,
     /// Of the last answered ping.
@@ -95,7 +98,17 @@ impl Connections {
                 since: seconds(),
                 peer,
                 session,
+                has_keys: false,
             });
+        }
+    }
+
+    /// The agent of a tunnel keeps all of the hub's keys.
+    pub(super) fn has_keys(&self, cluster: &ClusterName, epoch: u64) {
+        let mut clusters = self.clusters();
+        let standing = clusters.get_mut(cluster).and_then(|known| known.standing.as_mut());
+        if let Some(standing) = standing.filter(|standing| standing.peer.epoch == epoch) {
+            standing.has_keys = true;
         }
     }
 
@@ -133,6 +146,13 @@ impl Connections {
             .count()
     }
 
+    /// At how many of them the agent keeps all of the hub's keys.
+    pub(super) fn with_keys(&self) -> usize {
+        let clusters = self.clusters();
+        let has_keys = |known: &&Known| known.standing.as_ref().is_some_and(|standing| standing.has_keys);
+        clusters.values().filter(has_keys).count()
+    }
+
     /// What is known of one cluster.
     pub(super) fn view(&self, cluster: &ClusterName) -> View {
         let clusters = self.clusters();
@@ -145,6 +165,7 @@ impl Connections {
                 since: standing.since,
                 version: standing.peer.version.clone(),
                 key: standing.peer.key.to_string(),
+                has_hub_keys: standing.has_keys,
                 streams: session.as_ref().map_or(0, |session| session.streams()),
                 rtt_ms: session
                     .and_then(|session| session.rtt())
@@ -187,7 +208,11 @@ mod tests {
         connections.begin(&oslo, peer(6), Weak::new());
         connections.begin(&oslo, peer(5), Weak::new());
         connections.end(&oslo, 5, "a newer session took its place");
-        assert_eq!(connections.count(), 1);
+        assert_eq!((connections.count(), connections.with_keys()), (1, 0));
+        connections.has_keys(&oslo, 5);
+        assert_eq!(connections.with_keys(), 0, "the older one's agent may not be this one");
+        connections.has_keys(&oslo, 6);
+        assert_eq!(connections.with_keys(), 1);
         let view = connections.view(&oslo);
         assert!(view.tunnel.is_some() && view.last_end.is_none(), "{view:?}");
         connections.end(&oslo, 6, "nothing was heard for 25 s");

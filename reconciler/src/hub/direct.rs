@@ -195,7 +195,10 @@ impl Direct {
             let Some(envelope) = newest.borrow_and_update().clone() else {
                 continue;
             };
-            let verify = |bytes: &[u8], signature: &[u8]| self.sessions.hub_key.verifies(bytes, signature);
+            let verify = |bytes: &[u8], signature: &[u8]| {
+                let mut keys = self.sessions.keys.iter();
+                keys.any(|key| key.public().verifies(bytes, signature))
+            };
             match intake.envelope(&envelope, verify) {
                 Err(refusal) => {
                     tracing::warn!(cluster = %self.cluster, error = %refusal, "Refused envelope.");

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tunnel::{AcceptOptions, ConnectOptions, OpenCode, SecretKey, TargetClass, Tunnel};
 
 use super::clusters::Appliers;
+use super::connections::Connections;
 use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::Keeper;
@@ -25,6 +26,7 @@ use super::registry::Registry;
 use super::repository::fixture::Fixture;
 use super::session::Sessions;
 use super::source::Source;
+use crate::key_sets::{KeyAnswer, KeyQuestion, KeysKept};
 use crate::wire::{
     ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Report, list_digest, read_message, write_message,
 };
@@ -35,6 +37,7 @@ const SOON: Duration = Duration::from_secs(60);
 struct Meeting {
     events: mpsc::Receiver<Event>,
     dispatch: Arc<Dispatch>,
+    connections: Arc<Connections>,
     oslo: Tunnel,
     stop: CancellationToken,
     _repository: Fixture,
@@ -83,7 +86,7 @@ impl Meeting {
             events: sender,
             dispatch: Arc::default(),
             keeper: Arc::new(keeper(&repository)),
-            hub_key: hub.public(),
+            keys: [Arc::clone(&hub)].into(),
             registry: Arc::clone(&registry),
             arrivals: Arc::default(),
             connections: Arc::default(),
@@ -93,6 +96,7 @@ impl Meeting {
             })),
         };
         let (dispatch, stop) = (Arc::clone(&sessions.dispatch), CancellationToken::new());
+        let connections = Arc::clone(&sessions.connections);
         let accept = AcceptOptions::new(Arc::clone(&hub), registry).expect("a key makes a certificate");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
@@ -107,6 +111,7 @@ impl Meeting {
         Self {
             events,
             dispatch,
+            connections,
             oslo: tunnel::connect(&connect).await.expect("it is known"),
             stop,
             _repository: repository,
@@ -148,7 +153,7 @@ async fn an_agent_reports_in_no_other_clusters_name() {
 }
 
 #[tokio::test]
-async fn an_agent_opens_nothing_at_its_hub_but_reports() {
+async fn an_agent_opens_nothing_at_its_hub_but_reports_and_a_question_for_its_keys() {
     let meeting = Meeting::new().await;
     for class in [
         "deliver",
@@ -167,6 +172,36 @@ async fn an_agent_opens_nothing_at_its_hub_but_reports() {
             assert_eq!(code, Some(OpenCode::NotAllowed), "{class} {target}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_hub_says_its_keys_once_at_a_time_while_it_takes_reports() {
+    let meeting = Meeting::new().await;
+    let open = |class| meeting.oslo.opener.open(class, "", SOON);
+    let _reports = open(TargetClass::Report).await.expect("reports are taken");
+    let mut keys = open(TargetClass::Keys).await.expect("it is asked for its keys");
+    for class in [TargetClass::Report, TargetClass::Keys] {
+        let second = open(class).await.err().map(|error| error.code);
+        assert_eq!(second, Some(OpenCode::Limit));
+    }
+    let question = KeyQuestion::new([7; 32]);
+    write_message(&mut keys, &question).await.expect("it is open");
+    let answer = timeout(SOON, read_message::<_, KeyAnswer>(&mut keys)).await;
+    let answer = answer.expect("it answers soon").expect("the stream stands");
+    let proven = answer.expect("it says them").proven(&question).expect("each signed");
+    assert_eq!(proven.iter().collect::<Vec<_>>(), [meeting.oslo.peer.key]);
+    let views = || Connections::view(&meeting.connections, &cluster("oslo"));
+    let has_keys = || views().tunnel.is_some_and(|tunnel| tunnel.has_hub_keys);
+    assert!(!has_keys(), "it has not said so");
+    write_message(&mut keys, &KeysKept { keys: 1 })
+        .await
+        .expect("it is open");
+    let noted = async {
+        while !has_keys() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, noted).await.expect("it is noted");
 }
 
 #[tokio::test]

@@ -56,8 +56,10 @@ pub struct HubOptions {
     pub api: Listen,
     /// Other hubs over the same state, and where they come in.
     pub peers: PeerOptions,
-    /// The hub's key.
+    /// The hub's key, which it shows and signs with.
     pub key: Arc<SecretKey>,
+    /// Keys that agents are told of beside it, while one takes the other's place.
+    pub other_keys: Vec<Arc<SecretKey>>,
     /// Hashes of bootstrap tokens; looked at every second, once it is there.
     pub tokens: PathBuf,
     /// Names and keys that are not let in, whatever the repository says; looked at every second.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use render::{ClusterName, Digest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -10,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use tunnel::{
-    GoAway, GoAwayReason, Incoming, IncomingOpen, OpenCode, OpenError, Opener, PublicKey, Session, TargetClass, Tunnel,
+    GoAway, GoAwayReason, Incoming, IncomingOpen, OpenCode, OpenError, Opener, Responder, Session, TargetClass, Tunnel,
 };
 
 use super::arrivals::Arrivals;
@@ -20,6 +22,7 @@ use super::connections::Connections;
 use super::dispatch::{Dial, Dispatch};
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
+use super::keys::{self, HubKeys};
 use super::push::{self, Pushing};
 use super::registry::Registry;
 use crate::limits::{
@@ -36,8 +39,8 @@ pub(super) struct Sessions {
     pub(super) dispatch: Arc<Dispatch>,
     /// Contents.
     pub(super) keeper: Arc<Keeper>,
-    /// The hub's own key, as agents pin it.
-    pub(super) hub_key: PublicKey,
+    /// The hub's own keys, one of which agents pin.
+    pub(super) keys: HubKeys,
     /// Who may be connected.
     pub(super) registry: Arc<Registry>,
     /// The hub's appliers behind tunnels.
@@ -165,8 +168,27 @@ impl Sessions {
             self.deliver(newest, heard, stream).await.map_err(SessionError::Stream)
         };
         let listen = async {
-            while let Some(open) = incoming.next().await {
-                self.opened(of, open, &told, &said).await;
+            let reports = |open| Box::pin(self.opened(of, open, &told, &said));
+            let (mut reporting, mut telling) = (FuturesUnordered::new(), FuturesUnordered::new());
+            loop {
+                let open = tokio::select! {
+                    biased;
+                    Some(()) = reporting.next() => continue,
+                    Some(()) = telling.next() => continue,
+                    open = incoming.next() => open,
+                };
+                let Some(IncomingOpen { open, responder }) = open else {
+                    return;
+                };
+                // One of each at a time.
+                match open.class {
+                    TargetClass::Report if reporting.is_empty() => reporting.push(reports(responder)),
+                    TargetClass::Keys if telling.is_empty() => telling.push(Box::pin(self.keys(of, responder))),
+                    TargetClass::Report | TargetClass::Keys => {
+                        responder.refuse(OpenCode::Limit, "there is such a stream already");
+                    }
+                    _ => responder.refuse(OpenCode::NotAllowed, "a hub takes reports, and says its keys"),
+                }
             }
         };
         tokio::select! {
@@ -259,18 +281,26 @@ impl Sessions {
     async fn opened(
         &self,
         of: (&ClusterName, u64),
-        opened: IncomingOpen,
+        responder: Responder,
         told: &watch::Receiver<Option<Arc<Envelope>>>,
         said: &watch::Sender<Option<Held>>,
     ) {
-        let IncomingOpen { open, responder } = opened;
-        if open.class != TargetClass::Report {
-            responder.refuse(OpenCode::NotAllowed, "a hub takes reports and nothing else");
-            return;
-        }
         let Ok(stream) = responder.accept() else { return };
         if let Err(error) = self.reports(of, stream, told, said).await {
             tracing::debug!(cluster = %of.0, error = &error as &dyn std::error::Error, "Lost report stream.");
+        }
+    }
+
+    /// Says the hub's keys on a stream that an agent opened.
+    async fn keys(&self, (cluster, epoch): (&ClusterName, u64), responder: Responder) {
+        let Ok(stream) = responder.accept() else { return };
+        match keys::tell(&self.keys, stream).await {
+            Ok(true) => self.connections.has_keys(cluster, epoch),
+            Ok(false) => {}
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(cluster = %cluster, error, "Lost keys stream.");
+            }
         }
     }
 

@@ -295,7 +295,7 @@ async fn what_an_agent_that_was_killed_left_half_taken_does_not_stay_for_good() 
     let kept = |content: &Description| Kept {
         held: Some(envelope(7, content).held()),
         contents: [(content.digest, Arc::new(content.clone()))].into(),
-        absence: None,
+        ..Kept::default()
     };
     opened(folder.path())
         .await

@@ -1,7 +1,7 @@
 //! The journal in Secrets of the cluster itself, so that an agent that loses its disk without a hub goes on all the same.
 //!
 //! ```text
-//! <prefix>            head.json: whose journal it is, which index counts, and for how long no hub was heard of
+//! <prefix>            head.json: whose journal it is, which index counts, for how long no hub was heard of, and hubs' keys
 //! <prefix>-<digest>   a part of the index (the envelope, and where each content is) or of a content
 //! ```
 //!
@@ -31,6 +31,7 @@ use self::document::{Document, DocumentError, cut, join};
 use super::journal::JournalError;
 use super::store::{Absence, Kept, Store};
 use crate::apply::Tenure;
+use crate::key_sets::KeySet;
 use crate::limits::{JOURNAL_BYTES_MAX, JOURNAL_CONCURRENCY, JOURNAL_READ_TRIES};
 use crate::wire::Held;
 
@@ -63,6 +64,8 @@ struct Head {
     index: Option<Document>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     absence: Option<Absence>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hub_keys: Vec<KeySet>,
 }
 
 /// The document that a head leads to.
@@ -240,6 +243,7 @@ impl SecretJournal {
         };
         let mut kept = Kept {
             absence: head.absence,
+            hub_keys: head.hub_keys,
             ..Kept::default()
         };
         if let Some(place) = head.index {
@@ -334,6 +338,7 @@ impl SecretJournal {
             cluster: self.cluster.clone(),
             index: stands.index.as_ref().map(|(_, place)| place.clone()),
             absence: kept.absence,
+            hub_keys: kept.hub_keys.clone(),
         };
         let bytes = serde_json::to_vec(&head).map_err(|error| self.damaged(&self.prefix, error.to_string()))?;
         stands.version = self.put_head(stands.version.clone(), bytes).await?;

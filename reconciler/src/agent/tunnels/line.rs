@@ -90,7 +90,7 @@ impl Line {
     /// One tunnel, or none.
     async fn one(&mut self, shutdown: &CancellationToken) -> Next {
         let dialer = &self.dialer;
-        let (pins, key) = (dialer.hub_keys.clone(), Arc::clone(&dialer.key));
+        let (pins, key) = (dialer.holdings.hub_keys(), Arc::clone(&dialer.key));
         let mut options = dialer.way.options(&self.url, pins, &dialer.cluster, key, epoch());
         options.allowance = dialer.allowance.clone();
         options.instance.clone_from(&dialer.instance);

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use tunnel::{Allowance, PublicKey, SecretKey, Token};
+use tunnel::{Allowance, SecretKey, Token};
 
 pub use self::way::Way;
 
@@ -34,7 +34,6 @@ pub(super) struct Dialer {
     /// Where hubs listen, as URLs.
     pub(super) hubs: Vec<String>,
     pub(super) way: Way,
-    pub(super) hub_keys: Vec<PublicKey>,
     pub(super) key: Arc<SecretKey>,
     pub(super) allowance: Allowance,
     /// What the hub's streams go to.

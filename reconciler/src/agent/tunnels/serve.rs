@@ -1,5 +1,6 @@
 //! One tunnel from its handshake to its end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -10,6 +11,7 @@ use tunnel::backoff::Outcome;
 use tunnel::{Opener, TargetClass, Tunnel};
 
 use super::Dialer;
+use crate::agent::hub_keys;
 use crate::agent::reports::{self, Sources};
 use crate::agent::streams::spawn;
 use crate::limits::{DRAIN_TIMEOUT, REPORT_OPEN_TIMEOUT};
@@ -34,6 +36,8 @@ pub(super) async fn serve(
     let ended = shutdown.child_token();
     let _end = ended.clone().drop_guard();
     let silent = CancellationToken::new();
+    let keys = hub_keys::ask(Arc::clone(&dialer.holdings), opener.clone());
+    spawn(&tasks, &ended, keys, "keys");
     spawn(&tasks, &ended, report(dialer, opener, silent.clone()), "report");
     let mut leave = Some(leave);
     // Until then the streams of a tunnel that is left may go on.

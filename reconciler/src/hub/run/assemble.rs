@@ -63,7 +63,10 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         events,
         dispatch: Arc::default(),
         keeper: Arc::new(Keeper::new(opened.repository)),
-        hub_key: options.key.public(),
+        keys: std::iter::once(&options.key)
+            .chain(&options.other_keys)
+            .cloned()
+            .collect(),
         registry: Arc::default(),
         pushing: Arc::new(Pushing::new(appliers.clone())),
         arrivals: Arc::default(),

@@ -56,8 +56,8 @@ impl EncodeLabelValue for Word {
     }
 }
 
-/// All metrics as text.
-pub(super) fn text(state: &State, door: &Counts) -> Result<String, std::fmt::Error> {
+/// All metrics as text; `with_keys` agents keep all of the hub's keys.
+pub(super) fn text(state: &State, door: &Counts, with_keys: usize) -> Result<String, std::fmt::Error> {
     let observation = Observation::new(state);
     let view = observation.fleet();
     let mut registry = Registry::with_prefix("flotilla");
@@ -130,6 +130,12 @@ pub(super) fn text(state: &State, door: &Counts) -> Result<String, std::fmt::Err
         "recovering",
         "1 while the hub holds still until it knows what clusters hold",
         recovering,
+    );
+    gauge(
+        &mut registry,
+        "clusters_with_hub_keys",
+        "Clusters that are connected and whose agents keep all of the hub's keys",
+        number(with_keys),
     );
     corrected(&mut registry, &state.corrections);
     asked(&mut registry, door);

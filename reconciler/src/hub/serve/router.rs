@@ -215,7 +215,8 @@ async fn ready(State(context): State<Context>) -> Response {
 
 async fn scrape(State(context): State<Context>) -> Response {
     let (state, door) = (context.store.snapshot(), context.tally.counts());
-    match tokio::task::spawn_blocking(move || metrics::text(&state, &door)).await {
+    let with_keys = context.asking.as_ref().map_or(0, Asking::with_keys);
+    match tokio::task::spawn_blocking(move || metrics::text(&state, &door, with_keys)).await {
         Ok(Ok(text)) => typed(metrics::CONTENT_TYPE, text),
         Ok(Err(_)) | Err(_) => Refused::unavailable("the metrics could not be written").into(),
     }

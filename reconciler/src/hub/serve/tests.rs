@@ -450,6 +450,7 @@ async fn metrics_and_readiness_tell_of_the_state() {
         "flotilla_clusters{state=\"Disconnected\"} 1",
         "flotilla_units{state=\"Unknown\"} 1",
         "flotilla_released_sequence 1",
+        "flotilla_clusters_with_hub_keys 0",
         "flotilla_source_followed 1",
         "flotilla_recovering 0",
         "flotilla_away_sequence 1",

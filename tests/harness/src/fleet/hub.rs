@@ -79,6 +79,7 @@ impl Hub {
             listen_plain: None,
             api: Listen::Tcp(setup.api),
             key: setup.key,
+            other_keys: Vec::new(),
             earlier_managers: Vec::new(),
             deny_file: None,
             tokens: PathBuf::from("flotilla-hub.tokens"),

@@ -8,6 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use reconciler::agent::{Absence, JournalError, Kept, SecretError, SecretJournal, Store};
 use reconciler::apply::{self, ApplierOptions, ApplyReport, Tenure};
+use reconciler::key_sets::KeySet;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +71,12 @@ impl Holder {
     }
 }
 
+/// What a hub said of its keys.
+fn told_keys() -> Vec<KeySet> {
+    let key = |byte| tunnel::PublicKey::from_bytes([byte; 32]).to_string();
+    vec![KeySet::try_from(vec![key(1), key(2)]).expect("they are keys")]
+}
+
 /// What an agent has that took this.
 fn kept(sequence: u64, values: &[&str]) -> Kept {
     let units = values.iter().enumerate().map(|(number, value)| {
@@ -84,6 +91,7 @@ fn kept(sequence: u64, values: &[&str]) -> Kept {
             since: 1_000,
             lasted: 5,
         }),
+        hub_keys: told_keys(),
     }
 }
 
@@ -91,6 +99,7 @@ fn kept(sequence: u64, values: &[&str]) -> Kept {
 fn assert_same(found: &Kept, expected: &Kept) {
     assert_eq!(found.held, expected.held);
     assert_eq!(found.absence, expected.absence);
+    assert_eq!(found.hub_keys, expected.hub_keys);
     let digests = |kept: &Kept| kept.contents.keys().copied().collect::<Vec<_>>();
     assert_eq!(digests(found), digests(expected));
 }

@@ -73,7 +73,7 @@ async fn write_journal(folder: &Path, delivery: Delivery) -> anyhow::Result<()> 
     let kept = Kept {
         held: Some(delivery.held),
         contents: [(delivery.content.digest, delivery.content)].into(),
-        absence: None,
+        ..Kept::default()
     };
     Ok(journal.write(kept).await?)
 }

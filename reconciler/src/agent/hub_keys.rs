@@ -1,0 +1,141 @@
+//! Asks a hub over its tunnel which keys it has.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
+use tunnel::{KeyError, Opener, TargetClass};
+
+use super::deliver::Holdings;
+use crate::key_sets::{HubKeysError, KeyAnswer, KeyQuestion, KeysKept};
+use crate::limits::{KEY_MESSAGE_BYTES_MAX, KEY_STEP_TIMEOUT};
+use crate::wire::{FramingError, read_message_within, write_message};
+
+/// Why an agent goes on with the keys that it knew.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AskError {
+    #[error("failed to make a nonce")]
+    Nonce(#[source] KeyError),
+    #[error("the stream failed")]
+    Stream(#[source] FramingError),
+    #[error("the hub did not answer")]
+    Silent,
+    #[error("the keys are not believed")]
+    Unbelieved(#[source] HubKeysError),
+}
+
+/// Asks once; what a hub has changes with its start alone.
+pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener) {
+    let stream = match opener.open(TargetClass::Keys, "", KEY_STEP_TIMEOUT).await {
+        Ok(stream) => stream,
+        // An older hub has one key, and no answer.
+        Err(error) => return tracing::debug!(%error, "Hub took no keys stream."),
+    };
+    match converse(&holdings, stream).await {
+        Ok(()) => {}
+        Err(AskError::Stream(error)) => {
+            tracing::debug!(error = &error as &dyn std::error::Error, "Lost keys stream.");
+        }
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "Took no keys of the hub; those that were known before count.");
+        }
+    }
+}
+
+/// One question, its answer, and the word that it is kept.
+pub(super) async fn converse<S>(holdings: &Holdings, stream: S) -> Result<(), AskError>
+where
+    S: AsyncRead + AsyncWrite,
+{
+    let (reader, writer) = tokio::io::split(stream);
+    let (mut reader, mut writer) = (Box::pin(reader), Box::pin(writer));
+    let question = KeyQuestion::new(tunnel::fresh_bytes().map_err(AskError::Nonce)?);
+    write_message(&mut writer, &question).await.map_err(AskError::Stream)?;
+    let answer = read_message_within::<_, KeyAnswer>(&mut reader, KEY_MESSAGE_BYTES_MAX);
+    let answer = timeout(KEY_STEP_TIMEOUT, answer).await.map_err(|_| AskError::Silent)?;
+    let answer = answer.map_err(AskError::Stream)?.ok_or(AskError::Silent)?;
+    let keys = answer.keys.len();
+    let told = answer.proven(&question).map_err(AskError::Unbelieved)?;
+    holdings.take_hub_keys(told).await.map_err(AskError::Unbelieved)?;
+    write_message(&mut writer, &KeysKept { keys })
+        .await
+        .map_err(AskError::Stream)?;
+    // What was written before a stream's end outlives the stream.
+    let ended = writer.shutdown().await.map_err(FramingError::Stream);
+    ended.map_err(AskError::Stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use render::ClusterName;
+    use tokio::sync::watch;
+    use tunnel::{PublicKey, SecretKey};
+
+    use super::*;
+    use crate::agent::{Journal, Store};
+
+    fn key() -> SecretKey {
+        SecretKey::generate().expect("there is randomness")
+    }
+
+    /// An agent that was given a key, with its journal in a folder.
+    async fn agent(folder: &std::path::Path, given: PublicKey) -> Holdings {
+        let mut journal = Journal::open(folder, "agent");
+        // Other tests of this binary start processes, which have our lock for a moment.
+        while journal.is_err() {
+            tokio::task::yield_now().await;
+            journal = Journal::open(folder, "agent");
+        }
+        let journal = journal.expect("it is open");
+        let kept = journal.read().await.expect("it is readable");
+        let cluster = ClusterName::parse("edge").expect("a valid cluster");
+        Holdings::new(cluster, kept, Arc::new(journal), vec![given], watch::channel(None).1)
+    }
+
+    /// What becomes of an agent's question when these keys answer it, and what the agent says last.
+    async fn answered(agent: &Holdings, keys: &[&SecretKey]) -> (Result<(), AskError>, Option<KeysKept>) {
+        let (near, mut far) = tokio::io::duplex(1 << 12);
+        let hub = async {
+            let question = read_message_within(&mut far, KEY_MESSAGE_BYTES_MAX).await;
+            let question = question.expect("it is read").expect("it is asked");
+            let answer = KeyAnswer::new(&question, keys.iter().copied()).expect("it is signed");
+            write_message(&mut far, &answer).await.expect("it is told");
+            let last = read_message_within(&mut far, KEY_MESSAGE_BYTES_MAX).await;
+            last.expect("it is read")
+        };
+        tokio::join!(converse(agent, near), hub)
+    }
+
+    #[tokio::test]
+    async fn keys_that_a_known_one_vouches_for_outlive_the_agent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (old, new) = (key(), key());
+        let first = agent(folder.path(), old.public()).await;
+        let (done, last) = answered(&first, &[&old, &new]).await;
+        done.expect("they are believed");
+        assert_eq!(last, Some(KeysKept { keys: 2 }));
+        drop(first);
+        let second = agent(folder.path(), old.public()).await;
+        assert_eq!(second.hub_keys(), [old.public(), new.public()]);
+        let newest = key();
+        answered(&second, &[&new, &newest]).await.0.expect("they are believed");
+        assert_eq!(
+            second.hub_keys().into_iter().collect::<std::collections::BTreeSet<_>>(),
+            [old.public(), new.public(), newest.public()].into()
+        );
+    }
+
+    #[tokio::test]
+    async fn keys_that_nobody_vouches_for_change_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (old, strange) = (key(), key());
+        let agent = agent(folder.path(), old.public()).await;
+        let (done, last) = answered(&agent, &[&strange]).await;
+        assert!(
+            matches!(done, Err(AskError::Unbelieved(HubKeysError::Unknown))),
+            "{done:?}"
+        );
+        assert_eq!((agent.hub_keys(), last), (vec![old.public()], None));
+    }
+}

@@ -1,0 +1,328 @@
+//! Which keys a hub has: what it says of them on a `keys` stream, and when an agent believes it.
+//!
+//! The agent asks with a nonce of its own. The hub answers with all its keys, each of which signs the nonce and the whole
+//! list, so that no server in between can leave one out, add one, or tell an answer of before. An agent that knows one of
+//! the keys believes the list. Where it keeps it, and what it dials with, is deliberately not here.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use tunnel::{PublicKey, SecretKey};
+
+use crate::limits::{HUB_KEY_SETS_MAX, HUB_KEYS_MAX};
+
+/// The agent's question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyQuestion {
+    /// Base64 of 32 random bytes.
+    pub nonce: String,
+}
+
+/// The hub's answer: its keys, the one that it shows first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyAnswer {
+    /// All of them.
+    pub keys: Vec<SignedKey>,
+}
+
+/// One of the hub's keys, with its own signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignedKey {
+    /// The public key as text.
+    pub key: String,
+    /// Base64 of its signature over nonce and list.
+    pub signature: String,
+}
+
+/// The agent's last word: the keys outlive it now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeysKept {
+    /// How many it was told.
+    pub keys: usize,
+}
+
+/// The keys of one hub, as an agent was told them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct KeySet(BTreeSet<PublicKey>);
+
+/// Keys that are not told, or not believed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HubKeysError {
+    /// Whoever asks would choose what is signed.
+    #[error("the nonce is not base64 of 32 bytes")]
+    Nonce,
+    /// There are none, too many, or one twice.
+    #[error("a hub has 1 to {HUB_KEYS_MAX} different keys, and {0} are said")]
+    Count(usize),
+    /// A key that is none.
+    #[error("{0:?} is no key")]
+    NotAKey(String),
+    /// A key whose owner did not sign.
+    #[error("key {0} did not sign the list")]
+    NotSigned(PublicKey),
+    /// Nobody vouches for them.
+    #[error("none of the hub's keys is one that this agent knows")]
+    Unknown,
+}
+
+impl KeyQuestion {
+    /// A question with these random bytes.
+    pub fn new(nonce: [u8; 32]) -> Self {
+        Self {
+            nonce: STANDARD.encode(nonce),
+        }
+    }
+
+    /// What is signed for it. The nonce is checked, so that nobody is made to sign another text.
+    fn signed_bytes<'a>(&self, keys: impl Iterator<Item = &'a str>) -> Result<Vec<u8>, HubKeysError> {
+        let nonce = STANDARD.decode(&self.nonce).map_err(|_| HubKeysError::Nonce)?;
+        if nonce.len() != 32 {
+            return Err(HubKeysError::Nonce);
+        }
+        let mut text = format!("flotilla hub keys v1\n{}\n", self.nonce);
+        for key in keys {
+            text.push_str(key);
+            text.push('\n');
+        }
+        Ok(text.into_bytes())
+    }
+}
+
+impl KeyAnswer {
+    /// The answer of a hub that has these keys.
+    pub fn new<'a>(
+        question: &KeyQuestion,
+        keys: impl Iterator<Item = &'a SecretKey> + Clone,
+    ) -> Result<Self, HubKeysError> {
+        let texts: Vec<_> = keys.clone().map(|key| key.public().to_string()).collect();
+        let bytes = question.signed_bytes(texts.iter().map(String::as_str))?;
+        let sign = |(key, secret): (String, &SecretKey)| SignedKey {
+            key,
+            signature: STANDARD.encode(secret.sign(&bytes)),
+        };
+        Ok(Self {
+            keys: texts.into_iter().zip(keys).map(sign).collect(),
+        })
+    }
+
+    /// The keys, if each of them signed this list for this question.
+    pub fn proven(&self, question: &KeyQuestion) -> Result<KeySet, HubKeysError> {
+        let set = KeySet::try_from(self.keys.iter().map(|signed| signed.key.clone()).collect::<Vec<_>>())?;
+        let bytes = question.signed_bytes(self.keys.iter().map(|signed| signed.key.as_str()))?;
+        let signatures = self.keys.iter().map(|signed| STANDARD.decode(&signed.signature));
+        for (signed, signature) in self.keys.iter().zip(signatures) {
+            let key: PublicKey = signed
+                .key
+                .parse()
+                .map_err(|_| HubKeysError::NotAKey(signed.key.clone()))?;
+            if !signature.is_ok_and(|signature| key.verifies(&bytes, &signature)) {
+                return Err(HubKeysError::NotSigned(key));
+            }
+        }
+        Ok(set)
+    }
+}
+
+impl KeySet {
+    /// Its keys, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = PublicKey> {
+        self.0.iter().copied()
+    }
+
+    fn shares_a_key_with(&self, other: &Self) -> bool {
+        !self.0.is_disjoint(&other.0)
+    }
+}
+
+impl TryFrom<Vec<String>> for KeySet {
+    type Error = HubKeysError;
+
+    fn try_from(texts: Vec<String>) -> Result<Self, HubKeysError> {
+        let parse = |text: &String| text.parse().map_err(|_| HubKeysError::NotAKey(text.clone()));
+        if texts.is_empty() || texts.len() > HUB_KEYS_MAX {
+            return Err(HubKeysError::Count(texts.len()));
+        }
+        let keys = texts.iter().map(parse).collect::<Result<BTreeSet<PublicKey>, _>>()?;
+        if keys.len() < texts.len() {
+            return Err(HubKeysError::Count(texts.len()));
+        }
+        Ok(Self(keys))
+    }
+}
+
+impl From<KeySet> for Vec<String> {
+    fn from(set: KeySet) -> Self {
+        set.iter().map(|key| key.to_string()).collect()
+    }
+}
+
+/// The sets that an agent believes once a hub proved that it has the keys `told`. `given` are those that a person gave the
+/// agent, and `sets` what it was told before, the oldest first.
+///
+/// What shares a key with `told` was said of the same hub, and counts no more: this is how a key is forgotten. A set that
+/// says nothing beyond `given` is not kept.
+pub fn believe(given: &[PublicKey], sets: &[KeySet], told: KeySet) -> Result<Vec<KeySet>, HubKeysError> {
+    let is_known = told.iter().any(|key| given.contains(&key)) || sets.iter().any(|set| set.shares_a_key_with(&told));
+    if !is_known {
+        return Err(HubKeysError::Unknown);
+    }
+    let others = sets.iter().filter(|set| !set.shares_a_key_with(&told));
+    let mut believed: Vec<_> = others.cloned().collect();
+    if told.iter().any(|key| !given.contains(&key)) {
+        believed.push(told);
+    }
+    Ok(newest(believed))
+}
+
+/// What two agents of one cluster were told: of a hub that both know of, what `own` says counts.
+pub fn merge(found: &[KeySet], own: &[KeySet]) -> Vec<KeySet> {
+    let is_new = |set: &&KeySet| !own.iter().any(|own| own.shares_a_key_with(set));
+    newest(found.iter().filter(is_new).chain(own).cloned().collect())
+}
+
+fn newest(mut sets: Vec<KeySet>) -> Vec<KeySet> {
+    let too_many = sets.len().saturating_sub(HUB_KEY_SETS_MAX);
+    sets.drain(..too_many);
+    sets
+}
+
+/// The keys that an agent believes: those that a person gave it, and those that it was told.
+pub fn all(given: &[PublicKey], sets: &[KeySet]) -> Vec<PublicKey> {
+    let mut keys = given.to_vec();
+    for key in sets.iter().flat_map(KeySet::iter) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret() -> SecretKey {
+        SecretKey::generate().expect("there is randomness")
+    }
+
+    fn key(number: usize) -> PublicKey {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        PublicKey::from_bytes(bytes)
+    }
+
+    fn set<const N: usize>(numbers: [usize; N]) -> KeySet {
+        KeySet(numbers.map(key).into())
+    }
+
+    #[track_caller]
+    fn check(given: &[usize], sets: &[KeySet], told: KeySet, expected: Result<Vec<KeySet>, HubKeysError>) {
+        let given: Vec<_> = given.iter().copied().map(key).collect();
+        assert_eq!(believe(&given, sets, told), expected);
+    }
+
+    #[test]
+    fn keys_are_believed_only_from_a_hub_that_has_a_known_one() {
+        check(&[1], &[], set([1, 2]), Ok(vec![set([1, 2])]));
+        check(&[1], &[set([1, 2])], set([2, 3]), Ok(vec![set([2, 3])]));
+        check(&[1], &[], set([2, 3]), Err(HubKeysError::Unknown));
+        check(&[1], &[set([1, 2])], set([3]), Err(HubKeysError::Unknown));
+    }
+
+    #[test]
+    fn a_key_that_the_hub_has_no_more_is_forgotten_unless_a_person_gave_it() {
+        check(&[1], &[set([1, 2])], set([2]), Ok(vec![set([2])]));
+        check(&[1], &[set([2, 3])], set([3]), Ok(vec![set([3])]));
+        check(&[1], &[set([1, 2])], set([1]), Ok(Vec::new()));
+        check(&[1, 2], &[], set([1, 2]), Ok(Vec::new()));
+        assert_eq!(all(&[key(1)], &[set([2, 3])]), [1, 2, 3].map(key));
+    }
+
+    #[test]
+    fn what_one_hub_says_leaves_another_hub_s_keys_alone() {
+        check(&[1, 5], &[set([1, 2])], set([5, 6]), Ok(vec![set([1, 2]), set([5, 6])]));
+        let mut sets = Vec::new();
+        for number in 1..=3 * HUB_KEY_SETS_MAX {
+            let given: Vec<_> = (1..=3 * HUB_KEY_SETS_MAX).map(key).collect();
+            sets = believe(&given, &sets, set([number, 1_000 + number])).expect("it is known");
+        }
+        assert_eq!(sets.len(), HUB_KEY_SETS_MAX, "there is no end of hubs otherwise");
+    }
+
+    #[test]
+    fn of_two_agents_each_knows_what_the_other_was_told() {
+        let (found, own) = ([set([1, 2]), set([7])], [set([2, 3])]);
+        assert_eq!(merge(&found, &own), [set([7]), set([2, 3])]);
+        assert_eq!(merge(&[], &own), own);
+        assert_eq!(merge(&found, &[]), found);
+    }
+
+    #[test]
+    fn an_answer_is_proven_by_each_key_for_one_question_and_one_list() {
+        let (old, new) = (secret(), secret());
+        let question = KeyQuestion::new([7; 32]);
+        let answer = KeyAnswer::new(&question, [&old, &new].into_iter()).expect("it is signed");
+        let proven = answer.proven(&question).expect("each key signed");
+        assert_eq!(proven, KeySet([old.public(), new.public()].into()));
+        let repeated = answer.proven(&KeyQuestion::new([8; 32]));
+        assert_eq!(repeated, Err(HubKeysError::NotSigned(old.public())));
+        let less = KeyAnswer {
+            keys: answer.keys[..1].to_vec(),
+        };
+        assert_eq!(
+            less.proven(&question),
+            Err(HubKeysError::NotSigned(old.public())),
+            "none was left out"
+        );
+        let mut forged = answer.clone();
+        forged.keys[1].key = secret().public().to_string();
+        assert!(forged.proven(&question).is_err());
+    }
+
+    #[test]
+    fn what_is_no_list_of_keys_is_no_list() {
+        let question = KeyQuestion::new([7; 32]);
+        let secret = secret();
+        let answer = |count| KeyAnswer::new(&question, std::iter::repeat_n(&secret, count)).expect("it is signed");
+        for count in [0, 2, HUB_KEYS_MAX + 1] {
+            let proven = answer(count).proven(&question);
+            assert_eq!(proven, Err(HubKeysError::Count(count)));
+        }
+        let mut odd = answer(1);
+        odd.keys[0].key = "ed25519:?".to_owned();
+        assert_eq!(
+            odd.proven(&question),
+            Err(HubKeysError::NotAKey("ed25519:?".to_owned()))
+        );
+    }
+
+    #[test]
+    fn nobody_is_made_to_sign_another_text() {
+        let secret = secret();
+        for nonce in ["", "AAAA", "flotilla lineage v1\nnorth\n"] {
+            let question = KeyQuestion {
+                nonce: nonce.to_owned(),
+            };
+            let answer = KeyAnswer::new(&question, std::iter::once(&secret));
+            assert_eq!(answer, Err(HubKeysError::Nonce), "{nonce}");
+        }
+    }
+
+    #[test]
+    fn a_set_reads_back_as_it_was_kept() {
+        let kept = serde_json::to_string(&set([1, 2])).expect("it is JSON");
+        assert_eq!(
+            serde_json::from_str::<KeySet>(&kept).expect("it reads back"),
+            set([1, 2])
+        );
+        assert!(serde_json::from_str::<KeySet>("[]").is_err());
+        assert!(serde_json::from_str::<KeySet>(r#"["x"]"#).is_err());
+    }
+}
