@@ -13,7 +13,6 @@ use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
-use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use super::audit::{Audit, Line};
@@ -27,7 +26,6 @@ pub(super) type Judge = Box<dyn Fn() -> bool + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Holding {
     place: Option<OwnedSemaphorePermit>,
-    connection: Option<AbortOnDropHandle<Result<(), hyper::Error>>>,
     spliced: Option<(OnUpgrade, OnUpgrade)>,
 }
 
@@ -35,11 +33,6 @@ impl Holding {
     /// A place among the requests to its cluster.
     pub(super) fn keep(&mut self, place: OwnedSemaphorePermit) {
         self.place = Some(place);
-    }
-
-    /// What reads the answer; it ends with it.
-    pub(super) fn connection(&mut self, connection: AbortOnDropHandle<Result<(), hyper::Error>>) {
-        self.connection = Some(connection);
     }
 
     /// Both sides of what became another protocol.
@@ -91,7 +84,7 @@ impl Drop for Record {
 pub(super) struct Told {
     body: Body,
     record: Record,
-    holding: Holding,
+    _holding: Holding,
     judge: Option<(Judge, Interval)>,
     /// Counts as a request of its connection.
     _busy: Box<dyn std::any::Any + Send>,
@@ -119,7 +112,7 @@ impl Told {
         Body::new(Self {
             body,
             record,
-            holding,
+            _holding: holding,
             judge,
             _busy: busy,
         })
@@ -175,18 +168,9 @@ impl HttpBody for Told {
             }
         }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                let bytes = frame.data_ref().map_or(0, Bytes::len);
-                self.record.down.fetch_add(bytes as u64, Ordering::Relaxed);
-            }
-            Poll::Ready(None) => {
-                // It ends by itself, in good order.
-                if let Some(connection) = self.holding.connection.take() {
-                    connection.detach();
-                }
-            }
-            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            self.record.down.fetch_add(bytes as u64, Ordering::Relaxed);
         }
         polled
     }

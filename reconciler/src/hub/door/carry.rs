@@ -9,19 +9,16 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use kube::Client;
 use render::ClusterName;
 use render::access::Person;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant, sleep, timeout};
-use tokio_util::task::AbortOnDropHandle;
-use tracing::Instrument as _;
 use tunnel::{Open, OpenCode, OpenError, StreamError, TargetClass};
 
 use super::answered::Holding;
+use super::exchange::exchange;
 use super::screen;
 use crate::fault::line;
 use crate::hub::asking::Door as Way;
@@ -239,31 +236,15 @@ async fn converse<S>(
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| broken(&error))?;
-    let connection = tokio::spawn(connection.with_upgrades().in_current_span());
-    let connection = AbortOnDropHandle::new(connection);
-    let mut response = match sender.send_request(request).await {
-        Ok(response) => response,
-        // Why a stream ended is known where its bytes were read.
-        Err(error) => {
-            return Err(match timeout(BROKEN_REST, connection).await {
-                Ok(Ok(Err(cause))) => broken(&cause),
-                _ => broken(&error),
-            });
-        }
-    };
+    let mut response = exchange(stream, request).await.map_err(|error| broken(&error))?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(upgrade) = upgrade else {
             return Err(NotCarried::Broken("it became another protocol unasked".to_owned()));
         };
         let there = hyper::upgrade::on(&mut response);
-        connection.detach();
         holding.splice(upgrade, there);
         return Ok(response.map(|_| Body::empty()));
     }
-    holding.connection(connection);
     screen::from_cluster(response.headers_mut());
     Ok(response.map(Body::new))
 }

@@ -11,6 +11,7 @@ mod audit;
 mod carry;
 mod certificate;
 mod dial;
+mod exchange;
 mod failures;
 mod files;
 mod listen;
