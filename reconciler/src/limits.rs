@@ -747,6 +747,9 @@ pub const GATE_BODY_BYTES_MAX: usize = 3 << 20;
 /// How long an API server may take to begin its answer. It gives itself 60 seconds, and says so when they are over.
 pub const GATE_ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
 
+/// Bytes of an answer that are gathered before they are passed on: one frame of the tunnel.
+pub const GATE_PIECE_BYTES: usize = 32 << 10;
+
 /// Requests of the hub that an agent has under way, watches and logs among them. The applier needs the API server too,
 /// and each costs a connection and some 100 KiB while it lasts.
 pub const GATE_REQUESTS_MAX: usize = 256;

@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::time::timeout;
 
 use super::caller::Identity;
+use super::gather::Gathered;
 use super::headers;
 use super::judge::{Entry, Refused, judge, takes_body};
 use crate::fault;
@@ -66,7 +67,7 @@ where
         };
         let response = response.unwrap_or_else(refusal);
         note(answered, |answered| answered.code = Some(response.status().as_u16()));
-        Ok::<_, Infallible>(response)
+        Ok::<_, Infallible>(response.map(Gathered::of))
     });
     let connection = http1::Builder::new()
         // A person's request has its stream for itself; the hub's applier has many after one another.

@@ -9,6 +9,7 @@ mod address;
 mod caller;
 mod dial;
 mod forward;
+mod gather;
 mod headers;
 mod judge;
 mod lend;
