@@ -187,9 +187,11 @@ pub(super) fn plan_unit(
     if let Some(previous) = previous.filter(|previous| previous.clusters == planned.placement.clusters) {
         planned.placement.clusters = previous.clusters.clone();
     }
-    // Where nothing else is other than before, the file stays as it is.
+    // Where nothing else is other than before, the file stays as it is. But who found no room has asked, and may take
+    // none of another's when a later commit is about something else.
+    let has_asked_in_vain = !context.snapshot.moves.decided && !planned.placement.unplaced.is_empty();
     planned.placement.asks = previous.and_then(|previous| previous.asks);
-    if previous != Some(&planned.placement) {
+    if has_asked_in_vain || previous != Some(&planned.placement) {
         planned.placement.asks = scheduled.asks;
     }
     planned

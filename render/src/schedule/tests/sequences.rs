@@ -285,11 +285,11 @@ fn told(units: &BTreeMap<UnitKey, UnitPlacement>) -> Vec<String> {
     units.iter().map(unit).collect()
 }
 
-#[test]
-fn a_fleet_that_allows_preemption_changes_what_a_unit_asks_for() {
-    let wish = Wish {
+/// A unit of priority 1 that takes the room of others, where the fleet lets it.
+fn preempting(replicas: u64) -> Wish {
+    Wish {
         scheduling: DYNAMIC,
-        replicas: 4,
+        replicas,
         bounds: Bounds::default(),
         tier: None,
         clusters_max: None,
@@ -297,8 +297,34 @@ fn a_fleet_that_allows_preemption_changes_what_a_unit_asks_for() {
         priority: 1,
         preempts: true,
         compatible: false,
+    }
+}
+
+#[test]
+fn who_was_let_take_room_and_found_none_takes_none_when_a_commit_is_about_something_else() {
+    let first = Wish {
+        priority: 0,
+        preempts: false,
+        ..preempting(6)
     };
-    let mut world = World::new(&[wish], &[4; CLUSTERS.len()], false, false);
+    let mut cores = [0; CLUSTERS.len()];
+    cores[0] = 3;
+    let mut world = World::new(&[first, preempting(0)], &cores, false, false);
+    let events = [
+        Event::Empty,
+        Event::Scale(1, 1),
+        Event::Silent(0),
+        Event::Preemption(true),
+        Event::Returns(0),
+    ];
+    for event in events {
+        world.step(&event);
+    }
+}
+
+#[test]
+fn a_fleet_that_allows_preemption_changes_what_a_unit_asks_for() {
+    let mut world = World::new(&[preempting(4)], &[4; CLUSTERS.len()], false, false);
     world.step(&Event::Empty);
     let moves = world.take(&Event::Preemption(true));
     assert_eq!(world.planned(&moves).recalls.len(), 1, "with what is remembered too");
