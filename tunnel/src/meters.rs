@@ -138,6 +138,29 @@ impl End {
     }
 }
 
+/// What the writer of a stream waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// That the peer's reader takes what it has.
+    Credit,
+    /// That the connection takes what is queued.
+    Socket,
+}
+
+impl WaitsFor {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Credit, Self::Socket];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Credit => "Credit",
+            Self::Socket => "Socket",
+        }
+    }
+}
+
 /// Which way something went, seen from this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -200,6 +223,7 @@ pub struct Meters {
     tunnels: AtomicU64,
     streams: AtomicU64,
     queued: AtomicU64,
+    waiting: [AtomicU64; WaitsFor::ALL.len()],
 }
 
 fn read(counter: &AtomicU64) -> u64 {
@@ -296,6 +320,12 @@ impl Meters {
         read(&self.queued)
     }
 
+    /// Streams whose writer waits.
+    #[must_use]
+    pub fn waiting(&self, waits_for: WaitsFor) -> u64 {
+        read(&self.waiting[waits_for as usize])
+    }
+
     pub(crate) fn frame(&self, direction: Direction, kind: Kind) {
         add(&self.frames[direction as usize][kind.index()], 1);
     }
@@ -349,5 +379,17 @@ impl Meters {
 
     pub(crate) fn unqueued(&self, bytes: usize) {
         self.queued.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waits(&self, [before, now]: [Option<WaitsFor>; 2]) {
+        if before == now {
+            return;
+        }
+        if let Some(waits_for) = before {
+            self.waiting[waits_for as usize].fetch_sub(1, Ordering::Relaxed);
+        }
+        if let Some(waits_for) = now {
+            add(&self.waiting[waits_for as usize], 1);
+        }
     }
 }

@@ -198,6 +198,7 @@ impl Mux {
         if stream.send.unblocks() {
             self.events.push_back(Event::Writable(id));
         }
+        self.meters.waits(stream.send.wait_changed());
     }
 
     fn on_rst(&mut self, id: u32, reset: Reset, now: Duration) -> Result<(), Violation> {
@@ -209,6 +210,7 @@ impl Mux {
             self.meters.opened(Some(code), took);
         }
         self.unqueue(unsent);
+        self.count_wait(id);
         self.settle(phase);
         self.reclaim(id);
         self.events.push_back(Event::Ended(id));

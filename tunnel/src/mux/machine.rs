@@ -1,26 +1,21 @@
-//! The tunnel's state and what our own side may ask of it.
+//! The tunnel's state, its streams' ends, and its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::liveness::{Liveness, Tick};
 use super::outbox::Outbox;
 use super::pace::Pace;
 use super::rate::Rate;
-use super::stream::{Phase, Stream};
+use super::stream::Stream;
 use super::window::Budget;
 use super::{Death, Event, Taken};
 use crate::allowance::Allowance;
-use crate::frame::{Frame, GoAway, GoAwayReason, Kind, Open, OpenCode, Reset, encode};
+use crate::frame::{Frame, GoAway, OpenCode, Reset};
 use crate::identity::Role;
-use crate::limits::{
-    BANDWIDTH_BURST, CONTROL_FRAMES_MAX, HEADER_BYTES, OPENS_BURST, OPENS_PER_SECOND, PENDING_OPENS_MAX,
-    SEND_QUEUE_BYTES, SEND_QUEUE_BYTES_CROWDED, TUNNEL_QUEUE_BYTES_CROWDED,
-};
-use crate::meters::{Direction, Limit, Meters};
+use crate::limits::{BANDWIDTH_BURST, OPENS_BURST, OPENS_PER_SECOND};
+use crate::meters::{Direction, Meters};
 use crate::pool::Pool;
 
 /// What both HELLOs agreed on, from our side.
@@ -58,11 +53,11 @@ pub struct Mux {
     pub(super) meters: Arc<Meters>,
     /// Opens of the peer's.
     pub(super) opens_in: Rate,
-    opens_out: Rate,
-    bandwidth: Option<Rate>,
-    pace: Pace,
+    pub(super) opens_out: Rate,
+    pub(super) bandwidth: Option<Rate>,
+    pub(super) pace: Pace,
     /// Bytes that all streams have queued.
-    queued: usize,
+    pub(super) queued: usize,
     pub(super) refuses_opens: bool,
     pub(super) peer_refuses_opens: bool,
 }
@@ -120,97 +115,6 @@ impl Mux {
         self.liveness.rtt()
     }
 
-    /// Asks the peer for a stream. Bytes may be written before it answers; they count as its credit.
-    ///
-    /// Fails with `Gone` after a GOAWAY of either side and with `Limit` when too much is open or waiting.
-    pub fn open(&mut self, open: &Open, now: Duration) -> Result<u32, Reset> {
-        if self.refuses_opens || self.peer_refuses_opens {
-            return Err(Reset::new(OpenCode::Gone, "tunnel is closing"));
-        }
-        let unread = self.outbox.control_len() >= CONTROL_FRAMES_MAX / 2;
-        let limit = if unread { Some(Limit::ControlFrames) } else { None };
-        if let Some(limit) = limit.or_else(|| self.crowded(self.opening, self.opens_out.is_due(now))) {
-            return Err(self.limited(limit));
-        }
-        open.check().map_err(|what| Reset::new(OpenCode::Internal, what))?;
-        let id = self.next_id;
-        let frame =
-            encode(&Frame::Open(id, open.clone())).map_err(|_| Reset::new(OpenCode::Internal, "open exceeds 4 KiB"))?;
-        if !self.insert(id, Phase::Opening, now) {
-            return Err(self.limited(Limit::Memory));
-        }
-        self.use_up(id);
-        self.outbox.control(frame);
-        self.opens_out.spend(1.0, now);
-        self.opening += 1;
-        // The answer may be long, and it comes after one way there and back.
-        self.widen(id);
-        Ok(id)
-    }
-
-    /// What speaks against one more stream; `pending` opens of its side wait for an answer.
-    pub(super) fn crowded(&self, pending: usize, in_time: bool) -> Option<Limit> {
-        if self.streams.len() >= self.terms.streams_max {
-            Some(Limit::Streams)
-        } else if pending >= PENDING_OPENS_MAX {
-            Some(Limit::PendingOpens)
-        } else if in_time {
-            None
-        } else {
-            Some(Limit::OpenRate)
-        }
-    }
-
-    /// A refusal that was counted.
-    pub(super) fn limited(&self, limit: Limit) -> Reset {
-        self.meters.refused(limit);
-        Reset::new(OpenCode::Limit, limit.text())
-    }
-
-    /// Ids are never reused; when they run out, the tunnel drains and the agent dials anew.
-    fn use_up(&mut self, id: u32) {
-        match id.checked_add(2) {
-            Some(next) => self.next_id = next,
-            None => self.go_away(GoAway::new(GoAwayReason::Drain, "stream ids are used up")),
-        }
-    }
-
-    /// Whether the peer granted the stream we opened; `Err` if it refused.
-    ///
-    /// A stream that was granted and is over already counts as granted: it may hold a whole answer.
-    pub fn is_opened(&self, id: u32) -> Result<bool, Reset> {
-        match self.streams.get(&id) {
-            Some(stream) if stream.phase == Phase::Open => Ok(true),
-            Some(stream) => stream.ended.clone().map_or(Ok(false), Err),
-            None => Err(gone()),
-        }
-    }
-
-    /// Grants a stream the peer asked for; false if it is over already.
-    pub fn accept(&mut self, id: u32) -> bool {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return false;
-        };
-        if stream.phase != Phase::Incoming || stream.ended.is_some() {
-            return false;
-        }
-        stream.phase = Phase::Open;
-        self.incoming -= 1;
-        self.control(&Frame::OpenOk(id));
-        self.widen(id);
-        true
-    }
-
-    /// Gives a new stream the window that memory allows.
-    fn widen(&mut self, id: u32) {
-        // What a peer has finished already needs no credit.
-        let open = self.streams.get_mut(&id).filter(|stream| !stream.recv.is_finished());
-        let Some(stream) = open else { return };
-        let window = self.budget.start(stream.recv.window());
-        stream.recv.widen(window);
-        self.grant_if_due(id);
-    }
-
     pub(super) fn grant_if_due(&mut self, id: u32) {
         if let Some(stream) = self.streams.get_mut(&id)
             && stream.ended.is_none()
@@ -225,50 +129,6 @@ impl Mux {
         if let Some(stream) = self.streams.get_mut(&id) {
             self.budget.give(stream.recv.reclaim());
         }
-    }
-
-    /// Refuses a stream the peer asked for and releases its id.
-    pub fn refuse(&mut self, id: u32, reset: Reset) {
-        self.reset(id, reset);
-        self.release(id);
-    }
-
-    /// Takes bytes to send; 0 of a non-empty slice means wait for `Event::Writable`.
-    ///
-    /// Fails when the stream is over or was finished by us.
-    pub fn write(&mut self, id: u32, bytes: &[u8]) -> Result<usize, Reset> {
-        let stream = self.streams.get_mut(&id).ok_or_else(gone)?;
-        if let Some(reset) = &stream.ended {
-            return Err(reset.clone());
-        }
-        if stream.send.is_finishing() {
-            return Err(Reset::new(OpenCode::Internal, "write after finish"));
-        }
-        let queue_max = if self.queued < TUNNEL_QUEUE_BYTES_CROWDED {
-            SEND_QUEUE_BYTES
-        } else {
-            SEND_QUEUE_BYTES_CROWDED
-        };
-        let frame_bytes_max = self.pace.frame_bytes(self.terms.frame_bytes_out);
-        let taken = stream.send.push(bytes, frame_bytes_max, queue_max);
-        self.queued += taken;
-        self.meters.queued(taken);
-        self.schedule(id);
-        Ok(taken)
-    }
-
-    /// Ends our direction after all bytes written; true once the FIN is out.
-    pub fn finish(&mut self, id: u32) -> Result<bool, Reset> {
-        let stream = self.streams.get_mut(&id).ok_or_else(gone)?;
-        if stream.is_complete() {
-            return Ok(true);
-        }
-        if let Some(reset) = &stream.ended {
-            return Err(reset.clone());
-        }
-        let sent = stream.send.finish();
-        self.schedule(id);
-        Ok(sent)
     }
 
     /// Takes the next bytes the peer sent, and gives their credit back.
@@ -293,6 +153,7 @@ impl Mux {
         let phase = stream.phase;
         let unsent = stream.end(reset.clone());
         self.unqueue(unsent);
+        self.count_wait(id);
         self.settle(phase);
         self.reclaim(id);
         self.control(&Frame::Rst(id, reset));
@@ -306,17 +167,6 @@ impl Mux {
             self.budget.give(stream.recv.window());
             self.meters.streams_ended(1);
         }
-    }
-
-    pub(super) fn unqueue(&mut self, bytes: usize) {
-        self.queued -= bytes;
-        self.meters.unqueued(bytes);
-    }
-
-    /// Bytes written to streams that wait for their turn.
-    #[must_use]
-    pub fn queued_bytes(&self) -> usize {
-        self.queued
     }
 
     /// Bytes that the peer may make us hold.
@@ -344,6 +194,7 @@ impl Mux {
         let mut unsent = 0;
         for (id, stream) in &mut self.streams {
             unsent += stream.end(reset.clone());
+            self.meters.waits(stream.send.wait_changed());
             self.budget.give(stream.recv.reclaim());
             self.events.push_back(Event::Ended(*id));
         }
@@ -353,92 +204,6 @@ impl Mux {
     /// The next thing to tell a stream's owner.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
-    }
-
-    /// Whether [`Mux::next_frame`] may have something; false means it has not.
-    #[must_use]
-    pub fn has_output(&self) -> bool {
-        !self.outbox.is_empty()
-    }
-
-    /// The next message for the peer. Whoever takes it says [`Mux::flushed`] once the socket has it.
-    pub fn next_frame(&mut self, now: Duration) -> Option<Bytes> {
-        let frame = self.next_control_frame().or_else(|| self.next_data(now))?;
-        self.liveness.taken_out(now);
-        self.pace.taken_out(frame.len(), now);
-        if let Some(kind) = Kind::of(&frame) {
-            self.meters.frame(Direction::Out, kind);
-        }
-        Some(frame)
-    }
-
-    /// When [`Mux::next_frame`] has something again that is held back now to keep to the bandwidth.
-    #[must_use]
-    pub fn held_until(&self) -> Option<Duration> {
-        let rate = self.bandwidth.as_ref().filter(|_| self.has_output());
-        rate.map(Rate::due)
-    }
-
-    /// Bytes to take out before they are flushed.
-    #[must_use]
-    pub fn batch_bytes(&self) -> usize {
-        self.pace.batch_bytes()
-    }
-
-    fn next_data(&mut self, now: Duration) -> Option<Bytes> {
-        if self.bandwidth.as_ref().is_some_and(|rate| !rate.is_due(now)) {
-            return None;
-        }
-        let frame = self.next_stream_frame()?;
-        if let Some(rate) = &mut self.bandwidth {
-            rate.spend(frame.len() as f64, now);
-        }
-        Some(frame)
-    }
-
-    fn next_control_frame(&mut self) -> Option<Bytes> {
-        if let Some(frame) = self.outbox.next_control() {
-            return Some(frame);
-        }
-        if let Some(echo) = self.outbox.next_pong() {
-            return encode(&Frame::Pong(echo)).ok();
-        }
-        while let Some(id) = self.outbox.next_grant() {
-            let live = self.streams.get_mut(&id).filter(|stream| stream.ended.is_none());
-            if let Some(credit) = live.and_then(|stream| stream.recv.grant()) {
-                return encode(&Frame::Window(id, credit)).ok();
-            }
-        }
-        None
-    }
-
-    fn next_stream_frame(&mut self) -> Option<Bytes> {
-        while let Some(id) = self.outbox.next_stream() {
-            let Some(stream) = self.streams.get_mut(&id) else {
-                continue;
-            };
-            let frame = stream.send.pop(id);
-            stream.send.scheduled = stream.ended.is_none() && stream.send.has_output();
-            if stream.send.scheduled {
-                self.outbox.stays_busy(id);
-            }
-            if stream.send.unblocks() {
-                self.events.push_back(Event::Writable(id));
-            }
-            if let Some(frame) = frame {
-                let payload = frame.len() - HEADER_BYTES;
-                self.unqueue(payload);
-                self.meters.data(Direction::Out, payload);
-                return Some(frame);
-            }
-        }
-        None
-    }
-
-    /// All that was taken out has reached the socket.
-    pub fn flushed(&mut self, now: Duration) {
-        self.liveness.flushed();
-        self.pace.flushed(now);
     }
 
     /// When [`Mux::tick`] has something to do next.
@@ -459,47 +224,10 @@ impl Mux {
         }
     }
 
-    /// False if there is no memory for it.
-    pub(super) fn insert(&mut self, id: u32, phase: Phase, now: Duration) -> bool {
-        if !self.budget.stream(self.terms.window_in) {
-            return false;
-        }
-        let stream = Stream::new(phase, self.terms.window_out, self.terms.window_in, now);
-        self.streams.insert(id, stream);
-        self.meters.stream_began();
-        true
-    }
-
     /// Asks for the round-trip time if it is not known, or old.
     pub(super) fn probe(&mut self, now: Duration) {
         if let Some(echo) = self.liveness.probe(now) {
             self.control(&Frame::Ping(echo));
-        }
-    }
-
-    /// A stream in this phase waits no more.
-    pub(super) fn settle(&mut self, phase: Phase) {
-        match phase {
-            Phase::Opening => self.opening -= 1,
-            Phase::Incoming => self.incoming -= 1,
-            Phase::Open => {}
-        }
-    }
-
-    /// Only HELLO and OPEN can exceed their size, and neither comes this way.
-    pub(super) fn control(&mut self, frame: &Frame) {
-        if let Ok(bytes) = encode(frame) {
-            self.outbox.control(bytes);
-        }
-    }
-
-    fn schedule(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get_mut(&id)
-            && !stream.send.scheduled
-            && stream.send.has_output()
-        {
-            stream.send.scheduled = true;
-            self.outbox.was_idle(id);
         }
     }
 }
@@ -508,9 +236,13 @@ impl Drop for Mux {
     fn drop(&mut self) {
         self.meters.streams_ended(self.streams.len());
         self.meters.unqueued(self.queued);
+        for stream in self.streams.values_mut() {
+            stream.send.clear();
+            self.meters.waits(stream.send.wait_changed());
+        }
     }
 }
 
-fn gone() -> Reset {
+pub(super) fn gone() -> Reset {
     Reset::new(OpenCode::Gone, "stream is over")
 }

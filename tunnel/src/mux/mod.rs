@@ -1,10 +1,9 @@
 //! Frames of a peer enter, events for our streams and frames for the peer leave: pure, without clock or task.
 //!
-//! [`Mux`] is the whole tunnel after its handshake, `stream` one stream's credit and queues, `outbox` the
-//! order in which frames go out, `window` how much of it at once, `rate` and `pace` how fast, `liveness` when
-//! silence means death. Time is handed in as the
-//! `Duration` since the tunnel began. Sockets, wakers and tasks are deliberately not here: they are
-//! the driver's.
+//! [`Mux`] is the whole tunnel after its handshake: `machine` its state, `opening`, `inbound` and `sending` what
+//! changes it. `stream` is one stream's credit and queues, `outbox` the order in which frames go out, `window` how
+//! much of it at once, `rate` and `pace` how fast, `liveness` when silence means death. Time is handed in as the
+//! `Duration` since the tunnel began. Sockets, wakers and tasks are deliberately not here: they are the driver's.
 //!
 //! Whoever gets a stream's id, from [`Mux::open`] or [`Event::Incoming`], gives it back once with
 //! [`Mux::release`] (or [`Mux::refuse`]); until then its entry stays, so that a slow owner can still read why
@@ -19,9 +18,11 @@ mod event;
 mod inbound;
 mod liveness;
 mod machine;
+mod opening;
 mod outbox;
 mod pace;
 mod rate;
+mod sending;
 mod stream;
 mod window;
 

@@ -11,6 +11,7 @@ use super::window::{Usage, Wish};
 use crate::frame::header::{reserve, seal};
 use crate::frame::{Kind, OpenCode, Reset};
 use crate::limits::{GATHERED_BYTES, HEADER_BYTES, SEND_QUEUE_BYTES, SMALL_PAYLOAD_BYTES};
+use crate::meters::WaitsFor;
 
 /// How far a stream's opening has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +94,8 @@ pub(super) struct Sending {
     queued_bytes: usize,
     fin: Fin,
     writer_waits: bool,
+    /// What the writer waited for when it was counted last.
+    waits_for: Option<WaitsFor>,
     /// Stands in one of the outbox's queues.
     pub(super) scheduled: bool,
 }
@@ -105,11 +108,14 @@ impl Sending {
             queued_bytes: 0,
             fin: Fin::No,
             writer_waits: false,
+            waits_for: None,
             scheduled: false,
         }
     }
 
-    fn clear(&mut self) -> usize {
+    /// Drops what waits to go out; says how many bytes that were.
+    pub(super) fn clear(&mut self) -> usize {
+        self.writer_waits = false;
         self.frames = VecDeque::new();
         std::mem::take(&mut self.queued_bytes)
     }
@@ -182,6 +188,16 @@ impl Sending {
             Fin::Sent => true,
         };
         ready && std::mem::take(&mut self.writer_waits)
+    }
+
+    /// What the writer waited for when this was asked last, and what it waits for now.
+    pub(super) fn wait_changed(&mut self) -> [Option<WaitsFor>; 2] {
+        let waits_for = match self.credit {
+            0 => WaitsFor::Credit,
+            _ => WaitsFor::Socket,
+        };
+        let now = (self.writer_waits && self.fin == Fin::No).then_some(waits_for);
+        [std::mem::replace(&mut self.waits_for, now), now]
     }
 
     /// Credit left and bytes queued.

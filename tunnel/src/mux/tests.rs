@@ -1,6 +1,7 @@
 //! The state machine's rules, one by one, without socket or clock.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use crate::limits::{
     CONTROL_FRAMES_MAX, DEAD_AFTER, FRAME_PAYLOAD_BYTES, OPENS_PER_SECOND, PENDING_OPENS_MAX, SEND_QUEUE_BYTES,
     SEND_QUEUE_BYTES_CROWDED, STREAMS_MAX, TUNNEL_QUEUE_BYTES_CROWDED, WINDOW_BYTES, WINDOW_BYTES_FIRST,
 };
-use crate::meters::Limit;
+use crate::meters::{Limit, WaitsFor};
 
 pub(super) const START: Duration = Duration::ZERO;
 
@@ -311,6 +312,35 @@ fn what_a_peer_cut_off_is_an_error_and_never_an_end() {
     pair.hub.release(id);
     pair.pump();
     assert!(matches!(pair.agent.take(id), Taken::Ended(reset) if reset.code == OpenCode::Cancelled));
+}
+
+#[test]
+fn a_writer_is_counted_as_long_as_it_waits_and_for_what() {
+    let mut pair = Pair::new();
+    let meters = Arc::clone(&pair.hub.meters);
+    let waiting = || WaitsFor::ALL.map(|waits_for| meters.waiting(waits_for));
+    let (read, unread) = (pair.stream(), pair.stream());
+    while pair.hub.write(read, &[1; SEND_QUEUE_BYTES]).expect("open") > 0 {}
+    assert_eq!(waiting(), [0, 1], "nothing was taken out yet");
+    pair.pump();
+    assert_eq!(waiting(), [0, 0]);
+    for id in [read, unread] {
+        while pair.hub.write(id, &[1; SEND_QUEUE_BYTES]).expect("open") > 0 {
+            pair.pump();
+        }
+    }
+    assert_eq!(waiting(), [2, 0]);
+    while let Taken::Chunk(_) = pair.agent.take(read) {
+        pair.pump();
+    }
+    assert_eq!(waiting(), [1, 0], "each pause has its end");
+    pair.agent.reset(unread, Reset::new(OpenCode::Cancelled, ""));
+    pair.pump();
+    assert_eq!(waiting(), [0, 0]);
+    while pair.hub.write(read, &[1; SEND_QUEUE_BYTES]).expect("open") > 0 {}
+    assert_eq!(waiting().iter().sum::<u64>(), 1);
+    drop(pair);
+    assert_eq!(waiting(), [0, 0], "nothing waits in a tunnel that is gone");
 }
 
 #[test]

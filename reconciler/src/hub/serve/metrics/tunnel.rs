@@ -4,9 +4,10 @@ use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tunnel::frame::Kind;
-use tunnel::meters::{Direction, Handshake, Limit, Meters, Times};
+use tunnel::meters::{Direction, Handshake, Limit, Meters, Times, WaitsFor};
 use tunnel::pool::Pool;
 use tunnel::{GoAwayReason, OpenCode};
 
@@ -20,6 +21,11 @@ struct OfResult {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, prometheus_client::encoding::EncodeLabelSet)]
 struct OfLimit {
     limit: Word,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, prometheus_client::encoding::EncodeLabelSet)]
+struct WaitingFor {
+    waits_for: Word,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, prometheus_client::encoding::EncodeLabelSet)]
@@ -100,6 +106,16 @@ fn held(registry: &mut Registry, meters: &Meters, pool: &Pool) {
         ),
     ] {
         gauge(registry, name, help, i64::try_from(value).unwrap_or(i64::MAX));
+    }
+    let waiting = Family::<WaitingFor, Gauge>::default();
+    let help = "Streams whose writer waits for credit of the peer, or for the connection";
+    registry.register("tunnel_streams_blocked", help, waiting.clone());
+    for waits_for in WaitsFor::ALL {
+        let labels = WaitingFor {
+            waits_for: Word(waits_for.name()),
+        };
+        let count = i64::try_from(meters.waiting(waits_for)).unwrap_or(i64::MAX);
+        waiting.get_or_create(&labels).set(count);
     }
 }
 
