@@ -33,7 +33,10 @@ where
     let asked = timeout(REPORT_OPEN_TIMEOUT, client.apiserver_version()).await;
     let (api_server, error) = match asked {
         Ok(Ok(version)) => (Some(version.git_version), None),
-        Ok(Err(error)) => (None, Some(fault::line(&error))),
+        Ok(Err(error)) => {
+            tracing::debug!(error = fault::line(&error), "Got no answer of the API server.");
+            (None, Some(apply::Unreached::of(&error).to_string()))
+        }
         Err(_) => (
             None,
             Some(format!("no answer within {} s", REPORT_OPEN_TIMEOUT.as_secs())),

@@ -6,7 +6,8 @@ use http::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::renewal::{Source, followed};
+use super::renewal::{Proxies, Source, followed};
+use super::unreached::{LoginError, login};
 use crate::fault;
 use crate::limits::{API_CONNECT_TIMEOUT, API_REQUEST_TIMEOUT};
 
@@ -41,6 +42,11 @@ pub enum ClientError {
         "the kubeconfig's certificate-authority holds no certificate; hint: it is a file in PEM form, or that file in base64 as certificate-authority-data"
     )]
     NoCertificate,
+    /// It asks as somebody other than who logs in.
+    #[error(
+        "the kubeconfig's user has as, as-uid, as-groups or as-user-extra, which would be added to whomever a request is made for; hint: name a user without them, which is who it says itself"
+    )]
+    Impersonates,
     /// The program that gives its credential does not run.
     #[error(
         "failed to run {command}, which the kubeconfig's exec names; hint: install it where this process finds it on the PATH"
@@ -50,8 +56,11 @@ pub enum ClientError {
         command: String,
         /// Why.
         #[source]
-        source: Box<kube::Error>,
+        source: std::io::Error,
     },
+    /// There is no credential.
+    #[error("failed to log in; hint: `kubectl auth whoami` with this kubeconfig and as this process's user says more")]
+    Login(#[source] LoginError),
     /// This process does not run inside a cluster.
     #[error("failed to read the service account of this pod")]
     InCluster(#[source] Box<kube::config::InClusterError>),
@@ -71,33 +80,25 @@ pub struct ApiServer {
 impl ApiServer {
     /// By a context of a kubeconfig; `None` is the file's current context.
     pub async fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<Self, ClientError> {
-        let source = Source::Kubeconfig {
-            path: path.to_owned(),
-            context: context.map(str::to_owned),
-        };
-        let Self { client, address } = made(&source).await?;
-        Ok(Self {
-            client: followed(client, source),
-            address,
-        })
+        Self::open(Source::kubeconfig(path, context, Proxies::Refused)).await
     }
 
     /// As [`Self::from_kubeconfig`], for an agent that stands beside its API server: `HTTPS_PROXY` is its way to the
     /// hub, and a proxy that the kubeconfig itself names is refused as ever.
     pub async fn beside(path: &Path, context: Option<&str>) -> Result<Self, ClientError> {
-        let names_proxy = names_proxy(&read(path)?, context);
-        let mut config = config(path, context).await?;
-        if !names_proxy {
-            config.proxy_url = None;
-        }
-        api_server(config)
+        Self::open(Source::kubeconfig(path, context, Proxies::OfEnvironmentIgnored)).await
     }
 
     /// From inside a cluster, by the pod's service account.
-    pub fn in_cluster() -> Result<Self, ClientError> {
-        let Self { client, address } = api_server(pod()?)?;
+    pub async fn in_cluster() -> Result<Self, ClientError> {
+        Self::open(Source::Pod).await
+    }
+
+    /// Makes a client, and keeps it what its source says.
+    async fn open(source: Source) -> Result<Self, ClientError> {
+        let Self { client, address } = made(&source).await?;
         Ok(Self {
-            client: followed(client, Source::Pod),
+            client: followed(client, source),
             address,
         })
     }
@@ -106,7 +107,7 @@ impl ApiServer {
 /// A client as its source describes it now.
 pub(super) async fn made(source: &Source) -> Result<ApiServer, ClientError> {
     api_server(match source {
-        Source::Kubeconfig { path, context } => config(path, context.as_deref()).await?,
+        Source::Kubeconfig { path, context, proxies } => config(path, context.as_deref(), *proxies).await?,
         Source::Pod => pod()?,
     })
 }
@@ -127,18 +128,23 @@ fn read(path: &Path) -> Result<Kubeconfig, ClientError> {
     })
 }
 
-async fn config(path: &Path, context: Option<&str>) -> Result<Config, ClientError> {
+async fn config(path: &Path, context: Option<&str>, proxies: Proxies) -> Result<Config, ClientError> {
     let kubeconfig = read(path)?;
+    let is_ignored = proxies == Proxies::OfEnvironmentIgnored && !names_proxy(&kubeconfig, context);
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    config.map_err(|error| ClientError::Context {
+    let mut config = config.map_err(|error| ClientError::Context {
         path: path.to_owned(),
         context: context.unwrap_or_default().to_owned(),
         why: why(&error),
-    })
+    })?;
+    if is_ignored {
+        config.proxy_url = None;
+    }
+    Ok(config)
 }
 
 /// Whether the cluster of a context has a proxy of its own.
@@ -201,6 +207,15 @@ fn api_server(mut config: Config) -> Result<ApiServer, ClientError> {
     if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
         return Err(ClientError::NoCertificate);
     }
+    // kube adds these headers to ours, and of groups an API server takes all.
+    let user = &config.auth_info;
+    let impersonates = user.impersonate.is_some()
+        || user.impersonate_uid.is_some()
+        || user.impersonate_groups.is_some()
+        || user.impersonate_user_extra.is_some();
+    if impersonates {
+        return Err(ClientError::Impersonates);
+    }
     let command = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
     config.connect_timeout = Some(API_CONNECT_TIMEOUT);
     // Reading has no timeout of its own: it would end watches. Requests are bounded where they are made.
@@ -208,12 +223,83 @@ fn api_server(mut config: Config) -> Result<ApiServer, ClientError> {
     config.write_timeout = Some(API_REQUEST_TIMEOUT);
     // What to try again, and when, is the applier's to say: it has other objects to go on with.
     config.default_retry = false;
-    let client = Client::try_from(config).map_err(|source| {
-        let source = Box::new(source);
-        match (command, &*source) {
-            (Some(command), kube::Error::Auth(_)) => ClientError::Exec { command, source },
-            _ => ClientError::Build(source),
-        }
+    let client = Client::try_from(config).map_err(|source| match (login(&source), command) {
+        (Some(LoginError::Start(source)), Some(command)) => ClientError::Exec { command, source },
+        (Some(source), _) => ClientError::Login(source),
+        (None, _) => ClientError::Build(Box::new(source)),
     })?;
     Ok(ApiServer { client, address })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::client::Body;
+
+    use super::*;
+    use crate::apply::Unreached;
+
+    const NOBODY_LISTENS: &str = "http://127.0.0.1:1";
+
+    /// A kubeconfig whose user is `user`, and its folder.
+    fn kubeconfig(user: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("kubeconfig");
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+             clusters: [{{name: a, cluster: {{server: '{NOBODY_LISTENS}'}}}}]\n\
+             users: [{{name: a, user: {user}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n"
+        );
+        std::fs::write(&path, text).expect("it is writable");
+        (folder, path)
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_asks_as_somebody_else_is_lent_to_nobody() {
+        for user in [
+            "{as: admin}",
+            "{as-groups: ['system:masters']}",
+            "{as-uid: '1'}",
+            "{as-user-extra: {scopes: [all]}}",
+        ] {
+            let (_folder, path) = kubeconfig(user);
+            let opened = [
+                ApiServer::beside(&path, None).await,
+                ApiServer::from_kubeconfig(&path, Some("a")).await,
+            ];
+            for opened in opened {
+                let error = opened.err().expect(user);
+                assert!(matches!(error, ClientError::Impersonates), "{user}: {error}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_login_program_was_told_and_prints_is_told_to_nobody() {
+        let exec = |script: &str| {
+            format!(
+                "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, \
+                 args: [-c, '{script}', --secret=hunter2]}}}}"
+            )
+        };
+        let (_folder, path) = kubeconfig(&exec("echo hunter2; echo hunter2 >&2; exit 3"));
+        let error = ApiServer::beside(&path, None).await.err().expect("it fails");
+        let said = fault::line(&error);
+        assert!(said.contains("exit status: 3") && !said.contains("hunter2"), "{said}");
+        // It gives a credential that is over, and fails when it is asked for the next.
+        let credential = r#"{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+            "status": {"token": "hunter2", "expirationTimestamp": "2020-01-01T00:00:00Z"}}"#;
+        let (folder, path) = kubeconfig("{}");
+        let (given, kept) = (folder.path().join("credential"), folder.path().join("given"));
+        std::fs::write(&given, credential).expect("it is writable");
+        let script = format!("cat {} || {{ echo hunter2; exit 3; }}", given.display());
+        let text = std::fs::read_to_string(&path).expect("it is readable");
+        std::fs::write(&path, text.replace("user: {}", &format!("user: {}", exec(&script)))).expect("it is writable");
+        let server = ApiServer::beside(&path, None).await.expect("it has a credential");
+        std::fs::rename(&given, &kept).expect("it moves");
+        let request = http::Request::get("/version").body(Body::empty()).expect("a request");
+        let error = server.client.send(request).await.map(drop).expect_err("no login");
+        let said = fault::line(&error);
+        assert!(said.contains("exit status: 3") && !said.contains("hunter2"), "{said}");
+        assert_eq!(Unreached::of(&error), Unreached::Login);
+    }
 }

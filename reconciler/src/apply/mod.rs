@@ -47,6 +47,7 @@ mod status;
 mod suspend;
 mod tenure;
 mod unit;
+mod unreached;
 mod verify;
 mod watch;
 
@@ -72,6 +73,7 @@ pub use helm::HelmOptions;
 pub(crate) use helm::{NoHelm, preview};
 pub use status::ApplyReport;
 pub use tenure::{Prepare, Tenure};
+pub use unreached::{LoginError, Unreached};
 
 /// The field manager of everything that is applied, and what proves that an object is ours. Under another
 /// name every object would conflict with itself, nothing could be removed any more, and fields taken out

@@ -17,6 +17,7 @@ use tower::service_fn;
 use tracing::Instrument as _;
 
 use super::client::{ClientError, made};
+use super::unreached::without_login;
 use crate::fault::line;
 use crate::limits::CLIENT_LOOK;
 
@@ -27,9 +28,32 @@ const POD_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     /// A context of a kubeconfig; `None` is the file's current one.
-    Kubeconfig { path: PathBuf, context: Option<String> },
+    Kubeconfig {
+        path: PathBuf,
+        context: Option<String>,
+        proxies: Proxies,
+    },
     /// A pod's surroundings.
     Pod,
+}
+
+/// What is done about a proxy. None is spoken with an API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proxies {
+    /// Whoever names one is told so.
+    Refused,
+    /// The environment's is for somewhere else; the kubeconfig's own is refused.
+    OfEnvironmentIgnored,
+}
+
+impl Source {
+    pub(super) fn kubeconfig(path: &Path, context: Option<&str>, proxies: Proxies) -> Self {
+        Self::Kubeconfig {
+            path: path.to_owned(),
+            context: context.map(str::to_owned),
+            proxies,
+        }
+    }
 }
 
 /// File → what was in it; `None` for one that could not be read.
@@ -53,7 +77,7 @@ fn following(first: Client, source: Source) -> (Client, Renewal) {
     let (newest, current) = watch::channel(first);
     let service = service_fn(move |request: Request<Body>| {
         let client = current.borrow().clone();
-        async move { client.send(request).await }
+        async move { client.send(request).await.map_err(without_login) }
     });
     let seen = look(&source);
     (Client::new(service, namespace), Renewal { source, seen, newest })
@@ -130,6 +154,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::apply::ApiServer;
 
     /// A server that calls itself by a version, and a kubeconfig that leads to it.
     async fn server(version: &'static str) -> String {
@@ -160,14 +185,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kubeconfig_that_changes_is_followed_and_one_that_breaks_changes_nothing() {
+    async fn a_kubeconfig_that_breaks_changes_nothing_until_it_is_whole_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("kubeconfig");
         std::fs::write(&path, server("v1").await).expect("it is writable");
-        let source = Source::Kubeconfig {
-            path: path.clone(),
-            context: None,
-        };
+        let source = Source::kubeconfig(&path, None, Proxies::Refused);
         let first = made(&source).await.expect("a good kubeconfig").client;
         let (client, mut renewal) = following(first, source);
         assert_eq!(version(&client).await, "v1");
@@ -179,6 +201,30 @@ mod tests {
         assert_eq!(version(&client).await, "v2");
     }
 
+    #[tokio::test]
+    async fn whoever_opens_a_kubeconfig_follows_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("kubeconfig");
+        std::fs::write(&path, server("v1").await).expect("it is writable");
+        let opened = [
+            ApiServer::beside(&path, None).await.expect("a good kubeconfig"),
+            ApiServer::from_kubeconfig(&path, Some("a"))
+                .await
+                .expect("a good kubeconfig"),
+        ];
+        for server in &opened {
+            assert_eq!(version(&server.client).await, "v1");
+        }
+        std::fs::write(&path, server("v2").await).expect("it is writable");
+        for server in &opened {
+            while version(&server.client).await != "v2" {
+                tokio::time::pause();
+                tokio::time::advance(CLIENT_LOOK).await;
+                tokio::time::resume();
+            }
+        }
+    }
+
     #[test]
     fn what_a_kubeconfig_names_is_looked_at_too() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -187,7 +233,7 @@ mod tests {
                     clusters: [{name: a, cluster: {server: 'https://a', certificate-authority: ca.crt}}]\n\
                     users: [{name: a, user: {client-certificate: a.crt, client-key: a.key}}]\n";
         std::fs::write(&path, text).expect("it is writable");
-        let source = Source::Kubeconfig { path, context: None };
+        let source = Source::kubeconfig(&path, None, Proxies::Refused);
         let before = look(&source);
         assert_eq!(before.len(), 4);
         std::fs::write(folder.path().join("ca.crt"), "another").expect("it is writable");

@@ -54,7 +54,7 @@ impl Place {
     pub(super) async fn api_server(&self) -> Result<ApiServer, ClientError> {
         match &self.kubeconfig {
             Some(path) => ApiServer::beside(path, self.context.as_deref()).await,
-            None => ApiServer::in_cluster(),
+            None => ApiServer::in_cluster().await,
         }
     }
 }

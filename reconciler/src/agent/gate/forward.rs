@@ -23,6 +23,7 @@ use super::caller::Identity;
 use super::gather::Gathered;
 use super::headers;
 use super::judge::{Entry, Refused, judge, takes_body};
+use crate::apply::Unreached;
 use crate::fault;
 use crate::limits::{GATE_ANSWER_TIMEOUT, GATE_BODY_BYTES_MAX, GATE_HEAD_BYTES_MAX, GATE_HEAD_TIMEOUT};
 
@@ -126,9 +127,7 @@ impl Gate<'_> {
             forwarded.headers_mut().extend(identity.headers.clone());
         }
         let answer = timeout(GATE_ANSWER_TIMEOUT, self.client.send(forwarded)).await;
-        let mut answer = answer
-            .map_err(|_| late())?
-            .map_err(|error| Refused::new(StatusCode::BAD_GATEWAY, "ServiceUnavailable", not_reached(&error)))?;
+        let mut answer = answer.map_err(|_| late())?.map_err(|error| not_reached(&error))?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             // Not the caller's credential: that one stayed with the hub.
             let message = "the API server does not take the agent's own credential";
@@ -180,8 +179,11 @@ fn late() -> Refused {
     Refused::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
 }
 
-fn not_reached(error: &kube::Error) -> String {
-    format!("the agent did not reach its API server: {}", fault::line(error))
+/// The caller is told in a word; the rest is for whoever runs the agent.
+fn not_reached(error: &kube::Error) -> Refused {
+    tracing::debug!(error = fault::line(error), "Got no answer of the API server.");
+    let message = Unreached::of(error).to_string();
+    Refused::new(StatusCode::BAD_GATEWAY, "ServiceUnavailable", message)
 }
 
 /// A refusal as an API server would say it.

@@ -20,6 +20,7 @@ use tunnel::{Open, OpenCode, OpenError, StreamError, TargetClass};
 use super::answered::Holding;
 use super::exchange::exchange;
 use super::screen;
+use crate::apply::Unreached;
 use crate::fault::line;
 use crate::hub::asking::Door as Way;
 use crate::hub::dispatch::{Absent, Dispatch};
@@ -264,7 +265,10 @@ async fn ask(client: Client, errand: &Errand) -> Result<Response<Body>, NotCarri
         let value = HeaderValue::from_str(&who).map_err(|error| NotCarried::Broken(error.to_string()))?;
         request.headers_mut().append(name, value);
     }
-    let mut response = client.send(request).await.map_err(|error| broken(&error))?;
+    let mut response = client.send(request).await.map_err(|error| {
+        tracing::debug!(cluster = %errand.cluster, error = line(&error), "Got no answer of an API server.");
+        NotCarried::Broken(Unreached::of(&error).to_string())
+    })?;
     screen::from_cluster(response.headers_mut());
     Ok(response.map(Body::new))
 }

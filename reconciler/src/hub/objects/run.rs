@@ -266,7 +266,7 @@ async fn until(time: Option<Instant>) {
 async fn client(cluster: &HubCluster) -> Result<Client, ClientError> {
     let server = match cluster {
         HubCluster::Kubeconfig { path, context } => ApiServer::from_kubeconfig(path, context.as_deref()).await?,
-        HubCluster::InCluster => ApiServer::in_cluster()?,
+        HubCluster::InCluster => ApiServer::in_cluster().await?,
     };
     Ok(server.client)
 }
