@@ -512,6 +512,9 @@ pub const CLOCK_SKEW_SECONDS_MAX: i64 = 30;
 /// Addresses of hubs that an agent dials, those it was told of included.
 pub const HUB_LINES_MAX: usize = 4;
 
+/// So many failures in a row, some minutes of them, end an agent's dialling of an address that a hub told of.
+pub const LEARNED_FAILURES_MAX: u32 = 10;
+
 /// Tunnels to different hubs that an agent wants, where hubs tell of several: the end of one hub costs no dial.
 pub const HUB_TUNNELS_WANTED: usize = 2;
 
@@ -741,8 +744,17 @@ pub const GATE_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a request's head: names of a path, and the few headers that go on.
 pub const GATE_HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of a request's body: an API server takes no more than 3 MiB.
+/// Bytes of a body that the hub's applier sends: an API server takes no more than 3 MiB.
 pub const GATE_BODY_BYTES_MAX: usize = 3 << 20;
+
+/// Bytes of a body that a person sends: a question about their rights, of some hundred bytes.
+pub const GATE_REVIEW_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of all bodies of people at once, of the 128 MiB that an agent's pod gets. More wait.
+pub const GATE_BODIES_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of all bodies of the hub's applier at once: as many as it has requests. More wait.
+pub const GATE_PUSH_BODIES_BYTES_MAX: usize = APPLY_CONCURRENCY * GATE_BODY_BYTES_MAX;
 
 /// How long an API server may take to begin its answer. It gives itself 60 seconds, and says so when they are over.
 pub const GATE_ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
@@ -753,6 +765,10 @@ pub const GATE_PIECE_BYTES: usize = 32 << 10;
 /// Requests of the hub that an agent has under way, watches and logs among them. The applier needs the API server too,
 /// and each costs a connection and some 100 KiB while it lasts.
 pub const GATE_REQUESTS_MAX: usize = 256;
+
+/// Streams that the hub's applier has under way, beside those of people: its requests, and a watch of each kind that it
+/// applies.
+pub const GATE_PUSH_STREAMS_MAX: usize = 256;
 
 /// Addresses of one name that are tried: a name has one or two for each of IPv4 and IPv6.
 pub const DIAL_ADDRESSES_MAX: usize = 8;

@@ -68,7 +68,7 @@ metadata: {namespace: default, name: two}
 const STRANGER: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: shop, name: theirs}\ndata: {text: hush}\n";
 
-/// One cluster with an agent of mode Dual, one of mode Pull, and one that the hub reaches by kubeconfig.
+/// One cluster with an agent of mode Dual, one whose agent lends answers alone, and one that the hub reaches by kubeconfig.
 #[track_caller]
 fn start() -> Fleet {
     let mut fleet = Fleet::prepare();
@@ -78,7 +78,7 @@ fn start() -> Fleet {
     let kubeconfig = fleet.cluster("colombo").kubeconfig().display().to_string();
     fleet.start_hub(&["--kubeconfig", &kubeconfig]);
     fleet.start_agent("amsterdam");
-    fleet.start_agent_with("bogota", &["--allow", "none"]);
+    fleet.start_agent_with("bogota", &["--allow", "look"]);
     for cluster in ["amsterdam", "bogota", "colombo"] {
         fleet.cluster(cluster).apply(VOLUME);
     }

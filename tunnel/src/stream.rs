@@ -1,5 +1,6 @@
 //! One stream as tokio reads and writes it. Dropping it resets it, so nothing is ever left behind.
 
+use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +21,19 @@ pub struct StreamError {
     pub code: OpenCode,
     /// For a person; often empty.
     pub text: String,
+}
+
+impl StreamError {
+    /// The one that an error came of, if its cause is a stream's end; also inside an `io::Error`, which does not call it
+    /// its source.
+    #[must_use]
+    pub fn in_chain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let cause = |error: &'a (dyn Error + 'static)| match error.downcast_ref::<io::Error>().map(io::Error::get_ref) {
+            Some(Some(inner)) => Some(inner as &(dyn Error + 'static)),
+            _ => error.source(),
+        };
+        std::iter::successors(Some(error), |&error| cause(error)).find_map(|error| error.downcast_ref())
+    }
 }
 
 fn io_error(reset: Reset) -> io::Error {
@@ -204,5 +218,19 @@ impl AsyncWrite for TunnelStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.write).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_stream_is_found_wherever_it_is_wrapped() {
+        let reset = || io_error(Reset::new(OpenCode::Limit, "too many"));
+        let code = |error: &(dyn Error + 'static)| StreamError::in_chain(error).map(|ended| ended.code);
+        assert_eq!(code(&reset()), Some(OpenCode::Limit));
+        assert_eq!(code(&io::Error::other(reset())), Some(OpenCode::Limit), "twice");
+        assert_eq!(code(&io::Error::other("no")), None);
     }
 }

@@ -13,6 +13,7 @@ mod hub_keys;
 mod journal;
 mod look;
 pub mod manifests;
+mod own_address;
 mod place;
 mod presence;
 mod record;

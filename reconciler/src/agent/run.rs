@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use render::ClusterName;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
@@ -22,7 +22,7 @@ use super::streams::Streams;
 use super::tunnels::{Dialer, Way};
 use crate::apply::{ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
 use crate::audit::{AuditError, AuditLog, AuditTo};
-use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX, PINGS_MAX};
+use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
 use crate::telemetry::process_name;
 
 /// How an agent runs.
@@ -119,7 +119,13 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         ..applier
     };
     let (applied, report) = watch::channel(ApplyReport::default());
-    let gate = Gate::new(options.allow, holdings.mode(), options.client.clone(), audit);
+    let gate = Gate::new(
+        options.cluster.clone(),
+        options.allow,
+        holdings.mode(),
+        options.client.clone(),
+        audit,
+    );
     let dialer = Arc::new(Dialer {
         cluster: options.cluster,
         hubs: options.hubs,
@@ -128,9 +134,6 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         allowance: options.allowance,
         streams: Streams {
             gate: Arc::new(gate),
-            client: options.client.clone(),
-            looking: Arc::new(Semaphore::new(1)),
-            pinging: Arc::new(Semaphore::new(PINGS_MAX)),
             holdings: Arc::clone(&holdings),
         },
         holdings: Arc::clone(&holdings),

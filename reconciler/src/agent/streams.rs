@@ -2,27 +2,18 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
-use tunnel::{IncomingOpen, OpenCode, TargetClass};
+use tunnel::{IncomingOpen, TargetClass};
 
 use super::deliver::{self, Holdings};
 use super::gate::Gate;
-use super::look;
-use crate::wire::PING_TARGET;
 
 /// What the hub's streams go to.
 pub(super) struct Streams {
     /// What is lent of the cluster.
     pub(super) gate: Arc<Gate>,
-    /// For questions about what goes with an object.
-    pub(super) client: kube::Client,
-    /// One question at a time: the applier needs the API server more.
-    pub(super) looking: Arc<Semaphore>,
-    /// So many pings.
-    pub(super) pinging: Arc<Semaphore>,
     pub(super) holdings: Arc<Holdings>,
 }
 
@@ -47,34 +38,14 @@ impl Streams {
                 };
                 spawn(tasks, ended, serve, "deliver");
             }
-            TargetClass::Look => {
-                let is_ping = open.target == PING_TARGET;
-                // A ping is one request of the API server, and waits behind no question.
-                let turns = if is_ping { &self.pinging } else { &self.looking };
-                let Ok(permit) = Arc::clone(turns).try_acquire_owned() else {
-                    return responder.refuse(OpenCode::Limit, "another question is being answered");
-                };
-                let Ok(stream) = responder.accept() else { return };
-                let client = self.client.clone();
-                let serve = async move {
-                    let _permit = permit;
-                    let answered = match is_ping {
-                        true => look::pong(client, stream).await,
-                        false => look::answer(client, stream).await,
-                    };
-                    if let Err(error) = answered {
-                        tracing::debug!(error = &error as &dyn std::error::Error, "Lost look stream.");
-                    }
-                };
-                spawn(tasks, ended, serve, "look");
-            }
-            TargetClass::Report | TargetClass::Keys => {
-                responder.refuse(OpenCode::NotAllowed, "an agent takes no reports and no keys");
-            }
+            // What is no agent's to answer is refused there, and leaves a line as well.
             TargetClass::ApiServer
             | TargetClass::Interactive
             | TargetClass::Push
             | TargetClass::Dial
+            | TargetClass::Look
+            | TargetClass::Report
+            | TargetClass::Keys
             | TargetClass::Peer
             | TargetClass::Unknown(_) => {
                 let (gate, ended) = (Arc::clone(&self.gate), ended.clone());

@@ -50,7 +50,8 @@ pub(super) struct Agent {
     /// The helm program, version 3, for the fleet's HelmCharts.
     #[arg(long, env = "FLOTILLA_HELM", default_value = "helm")]
     helm: PathBuf,
-    /// What the hub may reach through this agent: read (the API server, in the name of whoever asks), interactive (exec,
+    /// What the hub may reach through this agent: look (what goes with an object, which read and push lend too), read (the
+    /// API server, in the name of whoever asks), interactive (exec,
     /// attach, port-forward), push (the hub applies with this agent's rights), dial:HOST:PORT, dial:NETWORK/BITS:PORTS,
     /// service:NAMESPACE/NAME:PORT, or none. May be given more than once; without it, read. The mode in the cluster's
     /// file can take away from this, and nothing can add to it.
@@ -104,7 +105,7 @@ impl AgentMode {
     pub(super) fn allow(self) -> &'static str {
         match self {
             Self::Dual => "read",
-            Self::Pull => "none",
+            Self::Pull => "look",
             Self::Push => "read,push",
         }
     }

@@ -67,8 +67,8 @@ pub(super) struct Asking {
 pub(super) enum NotAnswered {
     #[error("cluster {0} is not connected")]
     Away(ClusterName),
-    #[error("its agent does not know this question, and is older perhaps: {0}")]
-    Older(String),
+    #[error("its agent does not answer this question: {0}")]
+    NotAllowed(String),
     #[error("its agent did not take the question")]
     NotTaken(#[source] OpenError),
     #[error("the tunnel failed")]
@@ -159,7 +159,7 @@ async fn ask(door: &Door, question: DependantsQuestion) -> Result<Dependants, No
         Err(error) => Err(error),
     };
     let mut stream = opened.map_err(|error| match error.code {
-        OpenCode::NotAllowed => NotAnswered::Older(error.text),
+        OpenCode::NotAllowed => NotAnswered::NotAllowed(error.text),
         _ => NotAnswered::NotTaken(error),
     })?;
     write_message(&mut stream, &question)

@@ -11,27 +11,39 @@ pub(super) struct Network {
     bits: u32,
 }
 
-/// Clouds' own addresses, beside link-local ones: AWS by IPv6, Alibaba, Azure's wire server, Oracle.
-const METADATA: [IpAddr; 4] = [
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+/// Clouds' own addresses, beside link-local ones: Alibaba, Azure's wire server, Oracle; and by IPv6 Google, Oracle,
+/// Scaleway.
+const METADATA: [IpAddr; 6] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
-/// Networks of IPv6 in which an address of IPv4 is written: mapped, compatible, NAT64 (both), 6to4, Teredo. Behind each
-/// another address is reached than is read.
-const EMBEDDING: [(Ipv6Addr, u32); 6] = [
+/// Networks of IPv6 that lead elsewhere than they read, or to whoever is near. An address of IPv4 is written in the first
+/// seven: mapped, translated, compatible, NAT64 (both), 6to4, Teredo. Then what was site-local, and AWS's own.
+const ELSEWHERE: [(Ipv6Addr, u32); 9] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
+    (Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, 0, 0), 96),
     (Ipv6Addr::UNSPECIFIED, 96),
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96),
     (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10),
+    (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0), 32),
 ];
 
+/// Whether the second half of an address says that an address of IPv4 follows, as ISATAP has it.
+fn is_isatap(address: Ipv6Addr) -> bool {
+    let [_, _, _, _, own, isatap, _, _] = address.segments();
+    matches!(own, 0 | 0x200) && isatap == 0x5efe
+}
+
 /// Whether only whoever names this very address may mean it.
-pub(super) fn is_guarded(address: IpAddr) -> bool {
+pub(in crate::agent) fn is_guarded(address: IpAddr) -> bool {
     let own = match address {
         IpAddr::V4(v4) => {
             v4.is_loopback() || v4.octets()[0] == 0 || v4.is_link_local() || v4.is_multicast() || v4.octets()[0] >= 240
@@ -41,7 +53,8 @@ pub(super) fn is_guarded(address: IpAddr) -> bool {
                 || v6.is_unspecified()
                 || v6.is_unicast_link_local()
                 || v6.is_multicast()
-                || EMBEDDING.iter().any(|(first, bits)| {
+                || is_isatap(v6)
+                || ELSEWHERE.iter().any(|(first, bits)| {
                     let network = Network {
                         first: IpAddr::V6(*first),
                         bits: *bits,
@@ -132,6 +145,14 @@ mod tests {
             "fe80::1",
             "ff02::1",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
+            "fd00:42::42",
+            "::ffff:0:a9fe:a9fe",
+            "fec0::1",
+            "2001:db8::5efe:a9fe:a9fe",
+            "fd00::200:5efe:7f00:1",
         ] {
             assert!(is_guarded(address.parse().expect("an address")), "{address}");
         }

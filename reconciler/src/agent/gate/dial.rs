@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tunnel::OpenCode;
 
 use super::policy::{Policy, Target};
+use crate::agent::own_address::is_own;
 use crate::limits::DIAL_ADDRESSES_MAX;
 
 /// Why nothing is dialled.
@@ -42,6 +43,14 @@ where
     let target: Target = target
         .parse()
         .map_err(|unclear: super::policy::Unclear| Denial::new(OpenCode::NotAllowed, unclear.to_string()))?;
+    // Which addresses a name has is not told: the hub would learn the network by asking.
+    let not_allowed = || {
+        let text = format!("the agent does not allow {target}, or not where it leads");
+        Denial::new(OpenCode::NotAllowed, text)
+    };
+    if !policy.may_lead(&target) {
+        return Err(not_allowed());
+    }
     let dialled = async {
         let addresses = match target.host.parse() {
             Ok(address) => vec![address],
@@ -52,23 +61,18 @@ where
                 )
             })?,
         };
-        let admitted = addresses
-            .into_iter()
-            .filter(|address| policy.admits_address(&target, *address))
-            .take(DIAL_ADDRESSES_MAX);
         let mut failed = None;
-        for address in admitted {
+        for address in addresses.into_iter().take(DIAL_ADDRESSES_MAX) {
+            let is_admitted = |is_own| policy.admits_address(&target, address, is_own);
             let address = SocketAddr::new(address, target.port);
+            if !is_admitted(is_own(address).await) {
+                continue;
+            }
             match TcpStream::connect(address).await {
                 Ok(stream) => return Ok((stream, address)),
                 Err(error) => failed = Some(unreachable(&error)),
             }
         }
-        // Which addresses a name has is not told: the hub would learn the network by asking.
-        let not_allowed = || {
-            let text = format!("the agent does not allow {target}, or not where it leads");
-            Denial::new(OpenCode::NotAllowed, text)
-        };
         Err(failed.unwrap_or_else(not_allowed))
     };
     let late = || Denial::new(OpenCode::DialTimeout, format!("{target} did not answer in time"));
@@ -164,6 +168,17 @@ mod tests {
         )
         .await;
         assert_eq!(closed.map(drop).map_err(|denial| denial.code), Err(OpenCode::Refused));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_no_rule_is_about_is_not_looked_up() {
+        let allowed = policy(&["dial:db.example:5432".to_owned(), "dial:10.0.0.0/8:80".to_owned()]);
+        for target in ["other.example:5432", "db.example:80000", "db.example:443"] {
+            let asked = |_| -> std::future::Ready<io::Result<Vec<IpAddr>>> { panic!("{target} was looked up") };
+            let denied = dial(&allowed, target, LIMIT, asked).await;
+            let code = denied.map(drop).map_err(|denial| denial.code);
+            assert_eq!(code, Err(OpenCode::NotAllowed), "{target}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,8 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
@@ -22,10 +21,11 @@ use tokio::time::timeout;
 use super::caller::Identity;
 use super::gather::Gathered;
 use super::headers;
-use super::judge::{Entry, Refused, judge, takes_body};
+use super::judge::{Entry, Refused, judge};
+use super::room::Room;
 use crate::apply::Unreached;
 use crate::fault;
-use crate::limits::{GATE_ANSWER_TIMEOUT, GATE_BODY_BYTES_MAX, GATE_HEAD_BYTES_MAX, GATE_HEAD_TIMEOUT};
+use crate::limits::{GATE_ANSWER_TIMEOUT, GATE_HEAD_BYTES_MAX, GATE_HEAD_TIMEOUT};
 
 /// What became of a stream.
 #[derive(Clone, Debug, Default)]
@@ -38,32 +38,37 @@ pub(in crate::agent) struct Answered {
     pub(in crate::agent) requests: u64,
 }
 
-/// Serves a stream to its end. When it ends, so does what it asked for; `identity` is whom to impersonate, and nobody in
-/// mode Push. What became of it is told in `answered`, also where this is dropped.
+/// What a stream's requests are answered with.
+#[derive(Clone, Copy)]
+pub(in crate::agent) struct Forwarding<'a> {
+    pub(in crate::agent) client: &'a Client,
+    /// Where its bodies stand.
+    pub(in crate::agent) room: &'a Room,
+    pub(in crate::agent) entry: Entry,
+    /// Whom to impersonate; nobody in mode Push.
+    pub(in crate::agent) identity: Option<&'a Identity>,
+}
+
+/// Serves a stream to its end. When it ends, so does what it asked for. What became of it is told in `answered`, also where
+/// this is dropped.
 pub(in crate::agent) async fn serve<S>(
-    client: &Client,
-    entry: Entry,
-    identity: Option<&Identity>,
+    forwarding: Forwarding<'_>,
     stream: S,
     answered: &Mutex<Answered>,
 ) -> Result<(), Box<dyn Error + Send + Sync>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let entry = forwarding.entry;
     let upgraded = Mutex::new(None);
     let answer = service_fn(|request| async {
-        let gate = Gate {
-            client,
-            entry,
-            identity,
-        };
         let asked = judge(entry, request.method(), request.uri(), request.headers());
         note(answered, |answered| {
             answered.requests += 1;
             answered.asked = asked.as_ref().ok().cloned();
         });
         let response = match asked {
-            Ok(_) => gate.answer(request, &upgraded).await,
+            Ok(_) => forwarding.answer(request, &upgraded).await,
             Err(refused) => Err(refused),
         };
         let response = response.unwrap_or_else(refusal);
@@ -103,13 +108,7 @@ async fn join(ends: Ends) -> std::io::Result<()> {
     Ok(())
 }
 
-struct Gate<'a> {
-    client: &'a Client,
-    entry: Entry,
-    identity: Option<&'a Identity>,
-}
-
-impl Gate<'_> {
+impl Forwarding<'_> {
     async fn answer(
         &self,
         mut request: Request<Incoming>,
@@ -117,17 +116,21 @@ impl Gate<'_> {
     ) -> Result<Response<Body>, Refused> {
         let hub = hyper::upgrade::on(&mut request);
         let (parts, body) = request.into_parts();
-        let mut forwarded = Request::new(body_of(&parts, body).await?);
+        // Taken until the API server answers, by when it has read it.
+        let (body, _bytes) = self.room.body(self.entry, &parts, body).await?;
+        let mut forwarded = Request::new(body);
         *forwarded.method_mut() = parts.method;
         // Without whatever host the caller named: the client knows its own.
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        *forwarded.uri_mut() = path.parse().map_err(|_| unreadable("its path"))?;
+        *forwarded.uri_mut() = path.parse().map_err(|_| Refused::unreadable("its path"))?;
         *forwarded.headers_mut() = headers::asked(&parts.headers, self.entry == Entry::Interactive);
         if let Some(identity) = self.identity {
             forwarded.headers_mut().extend(identity.headers.clone());
         }
         let answer = timeout(GATE_ANSWER_TIMEOUT, self.client.send(forwarded)).await;
-        let mut answer = answer.map_err(|_| late())?.map_err(|error| not_reached(&error))?;
+        let mut answer = answer
+            .map_err(|_| Refused::late())?
+            .map_err(|error| not_reached(&error))?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             // Not the caller's credential: that one stayed with the hub.
             let message = "the API server does not take the agent's own credential";
@@ -141,42 +144,6 @@ impl Gate<'_> {
         }
         Ok(answer)
     }
-}
-
-/// A request's body, all of it: an API server reads it whole before it does anything.
-async fn body_of(parts: &http::request::Parts, body: Incoming) -> Result<Body, Refused> {
-    if body.is_end_stream() {
-        return Ok(Body::empty());
-    }
-    if !takes_body(&parts.method) {
-        return Err(unreadable("it is to be read by, and has a body"));
-    }
-    let whole = timeout(GATE_ANSWER_TIMEOUT, Limited::new(body, GATE_BODY_BYTES_MAX).collect()).await;
-    match whole.map_err(|_| late())? {
-        Ok(whole) => Ok(Body::from(whole.to_bytes())),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Refused::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "RequestEntityTooLarge",
-            format!("a request has at most {} MiB", GATE_BODY_BYTES_MAX >> 20),
-        )),
-        Err(_) => Err(unreadable("its body")),
-    }
-}
-
-fn unreadable(what: &str) -> Refused {
-    Refused::new(
-        StatusCode::BAD_REQUEST,
-        "BadRequest",
-        format!("the request could not be read: {what}"),
-    )
-}
-
-fn late() -> Refused {
-    let message = format!(
-        "the API server did not answer within {} s",
-        GATE_ANSWER_TIMEOUT.as_secs()
-    );
-    Refused::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
 }
 
 /// The caller is told in a word; the rest is for whoever runs the agent.

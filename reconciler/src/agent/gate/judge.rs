@@ -4,6 +4,7 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use render::access::{self, Attributes, Class};
 
 use super::headers;
+use crate::limits::GATE_ANSWER_TIMEOUT;
 
 /// The way by which a request came: what class of stream it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,17 @@ impl Refused {
 
     fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
+    pub(super) fn unreadable(what: &str) -> Self {
+        let message = format!("the request could not be read: {what}");
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub(super) fn late() -> Self {
+        let seconds = GATE_ANSWER_TIMEOUT.as_secs();
+        let message = format!("the API server did not answer within {seconds} s");
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 }
 

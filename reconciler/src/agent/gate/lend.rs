@@ -1,50 +1,62 @@
 //! Serves one stream that the hub opened to what this cluster lends: asks the policy, carries, and writes the audit line.
 
 use std::error::Error;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
+use render::ClusterName;
 use render::model::SyncMode;
 use tokio::io::copy_bidirectional;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tunnel::{IncomingOpen, Open, OpenCode, Responder, StreamError, TargetClass, TunnelStream};
 
 use super::dial::{dial, resolved};
 use super::line::{Begun, Counted};
-use super::{Answered, Entry, Policy, identity, serve};
+use super::{Answered, Entry, Forwarding, Lent, Policy, Room, identity, serve};
+use crate::agent::look;
 use crate::audit::AuditLog;
 use crate::fault;
-use crate::limits::GATE_REQUESTS_MAX;
+use crate::limits::PINGS_MAX;
+use crate::wire::PING_TARGET;
 
 /// How a stream ended that nobody cut off.
 const DONE: &str = "done";
 
 /// What this cluster lends, and to whom it was lent.
 pub(in crate::agent) struct Gate {
+    cluster: ClusterName,
     policy: Policy,
     mode: watch::Receiver<SyncMode>,
     client: Client,
-    /// So many streams at a time.
-    room: Arc<Semaphore>,
+    people: Room,
+    push: Room,
+    /// One question at a time: the applier needs the API server more.
+    looking: Arc<Semaphore>,
+    /// A ping is one request of the API server, and waits behind no question.
+    pinging: Arc<Semaphore>,
     audit: AuditLog,
     refused: AtomicU64,
 }
 
 impl Gate {
     pub(in crate::agent) fn new(
+        cluster: ClusterName,
         policy: Policy,
         mode: watch::Receiver<SyncMode>,
         client: Client,
         audit: AuditLog,
     ) -> Self {
         Self {
+            cluster,
             policy,
             mode,
             client,
-            room: Arc::new(Semaphore::new(GATE_REQUESTS_MAX)),
+            people: Room::of_people(),
+            push: Room::of_push(),
+            looking: Arc::new(Semaphore::new(1)),
+            pinging: Arc::new(Semaphore::new(PINGS_MAX)),
             audit,
             refused: AtomicU64::new(0),
         }
@@ -53,9 +65,31 @@ impl Gate {
     /// Serves a stream until it ends, its session does, or its class is lent no more.
     pub(in crate::agent) async fn open(&self, opened: IncomingOpen, ended: &CancellationToken) {
         let IncomingOpen { open, responder } = opened;
-        let mut begun = Begun::new(open.class.as_str(), &open.request_id);
+        let mut begun = Begun::new(&self.cluster, &open);
         let closed = self.carry(&open, responder, &mut begun, ended).await;
         self.audit.write(&begun.ended(closed)).await;
+    }
+
+    /// What a stream is lent now. A ping asks for no more than a version, and is what a person tries first.
+    fn lent(&self, mode: SyncMode, open: &Open) -> Result<Lent, String> {
+        if is_ping(open) {
+            return Ok(Lent::Answers);
+        }
+        self.policy.admits(mode, &open.class)
+    }
+
+    /// The place that it takes, if there is one.
+    fn place(&self, lent: Lent, open: &Open) -> Result<OwnedSemaphorePermit, &'static str> {
+        let many = "this agent has as many requests of the hub as it takes";
+        match lent {
+            Lent::ApiServer(Entry::Push) => self.push.place().ok_or(many),
+            Lent::ApiServer(Entry::Read | Entry::Interactive) | Lent::Address => self.people.place().ok_or(many),
+            Lent::Answers => {
+                let turns = if is_ping(open) { &self.pinging } else { &self.looking };
+                let turn = Arc::clone(turns).try_acquire_owned();
+                turn.map_err(|_| "another question is being answered")
+            }
+        }
     }
 
     async fn carry(
@@ -66,42 +100,42 @@ impl Gate {
         ended: &CancellationToken,
     ) -> &'static str {
         let mode = *self.mode.borrow();
-        if let Err(why) = self.policy.admits(mode, &open.class) {
-            return self.refuse(open, responder, OpenCode::NotAllowed, &why);
-        }
-        let Ok(_permit) = Arc::clone(&self.room).try_acquire_owned() else {
-            let why = "this agent has as many requests of the hub as it takes";
-            return self.refuse(open, responder, OpenCode::Limit, why);
+        let lent = match self.lent(mode, open) {
+            Ok(lent) => lent,
+            Err(why) => return self.refuse(open, responder, OpenCode::NotAllowed, &why),
+        };
+        let _place = match self.place(lent, open) {
+            Ok(place) => place,
+            Err(why) => return self.refuse(open, responder, OpenCode::Limit, why),
         };
         // Told also where what follows is dropped.
         let answered = Mutex::default();
         let carried = async {
-            let entry = match open.class {
-                TargetClass::ApiServer => Entry::Read,
-                TargetClass::Interactive => Entry::Interactive,
-                TargetClass::Push => Entry::Push,
-                // No other is admitted.
-                _ => return self.dial(open, responder, begun).await,
+            if lent == Lent::Address {
+                return self.dial(open, responder, begun).await;
+            }
+            let Ok(stream) = responder.accept() else {
+                return OpenCode::Cancelled.as_str();
             };
-            match responder.accept() {
-                Ok(stream) => self.ask(entry, stream, begun, &answered).await,
-                Err(_) => OpenCode::Cancelled.as_str(),
+            match lent {
+                Lent::ApiServer(entry) => self.ask(entry, stream, begun, &answered).await,
+                Lent::Address | Lent::Answers => self.look(is_ping(open), stream, begun).await,
             }
         };
         let closed = tokio::select! {
             biased;
             () = ended.cancelled() => OpenCode::Gone.as_str(),
-            () = self.withdrawn(&open.class) => OpenCode::NotAllowed.as_str(),
+            () = self.withdrawn(open) => OpenCode::NotAllowed.as_str(),
             closed = carried => closed,
         };
         begun.answered(&answered.into_inner().unwrap_or_else(PoisonError::into_inner));
         closed
     }
 
-    /// Waits until a class is lent no more, since the cluster has another mode.
-    async fn withdrawn(&self, class: &TargetClass) {
+    /// Waits until a stream is lent nothing more, since the cluster has another mode.
+    async fn withdrawn(&self, open: &Open) {
         let mut mode = self.mode.clone();
-        let gone = mode.wait_for(|mode| self.policy.admits(*mode, class).is_err());
+        let gone = mode.wait_for(|mode| self.lent(*mode, open).is_err());
         let is_told = gone.await.is_ok();
         if !is_told {
             // Whoever tells modes is ending, and the session with them.
@@ -116,10 +150,10 @@ impl Gate {
         begun: &mut Begun,
         answered: &Mutex<Answered>,
     ) -> &'static str {
-        let identity = match entry {
-            Entry::Push => None,
+        let (room, identity) = match entry {
+            Entry::Push => (&self.push, None),
             Entry::Read | Entry::Interactive => match identity(&mut stream).await {
-                Ok(identity) => Some(identity),
+                Ok(identity) => (&self.people, Some(identity)),
                 Err(error) => {
                     let why = fault::line(&error);
                     self.note_refusal(&why);
@@ -131,19 +165,39 @@ impl Gate {
         if let Some(identity) = &identity {
             begun.asked_by(&identity.caller);
         }
+        let forwarding = Forwarding {
+            client: &self.client,
+            room,
+            entry,
+            identity: identity.as_ref(),
+        };
         let stream = Counted::new(stream, begun.bytes.clone());
-        match serve(&self.client, entry, identity.as_ref(), stream, answered).await {
+        match serve(forwarding, stream, answered).await {
             Ok(()) => DONE,
             Err(error) => close(&*error),
         }
     }
 
+    async fn look(&self, is_ping: bool, stream: TunnelStream, begun: &Begun) -> &'static str {
+        let (client, stream) = (self.client.clone(), Counted::new(stream, begun.bytes.clone()));
+        let answered = match is_ping {
+            true => look::pong(client, stream).await,
+            false => look::answer(client, stream).await,
+        };
+        match answered {
+            Ok(()) => DONE,
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn Error, "Lost look stream.");
+                close(&error)
+            }
+        }
+    }
+
     async fn dial(&self, open: &Open, responder: Responder, begun: &mut Begun) -> &'static str {
-        begun.dialled(&open.target, None);
         match dial(&self.policy, &open.target, open.deadline(), resolved).await {
             Err(denial) => self.refuse(open, responder, denial.code, &denial.text),
             Ok((mut socket, address)) => {
-                begun.dialled(&open.target, Some(address));
+                begun.dialled(address);
                 let Ok(stream) = responder.accept() else {
                     return OpenCode::Cancelled.as_str();
                 };
@@ -175,23 +229,24 @@ impl Gate {
     }
 }
 
+fn is_ping(open: &Open) -> bool {
+    open.class == TargetClass::Look && open.target == PING_TARGET
+}
+
 /// How a stream was cut off, as its reset is called; by the API server, where it was not reset.
 fn close(error: &(dyn Error + 'static)) -> &'static str {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let reset = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(reset) = reset.and_then(|inner| inner.downcast_ref::<StreamError>()) {
-            return reset.code.as_str();
-        }
-        if error
-            .downcast_ref::<hyper::Error>()
-            .is_some_and(hyper::Error::is_incomplete_message)
-        {
-            return OpenCode::Cancelled.as_str();
-        }
-        next = error.source();
+    if let Some(reset) = StreamError::in_chain(error) {
+        return reset.code.as_str();
     }
-    OpenCode::Internal.as_str()
+    let is_incomplete = |error: &(dyn Error + 'static)| {
+        let error = error.downcast_ref::<hyper::Error>();
+        error.is_some_and(hyper::Error::is_incomplete_message)
+    };
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    match causes.any(is_incomplete) {
+        true => OpenCode::Cancelled.as_str(),
+        false => OpenCode::Internal.as_str(),
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! What the audit log says of one stream that the hub opened: who, what, how much, how long, and how it ended.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use jiff::Timestamp;
+use render::ClusterName;
 use render::access::{Attributes, Target};
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
+use tunnel::Open;
 
 use crate::telemetry::elapsed_ms;
 use crate::wire::Caller;
@@ -20,6 +23,8 @@ use crate::wire::Caller;
 pub(in crate::agent) struct Line {
     /// RFC 3339, of the stream's begin.
     time: String,
+    /// Which cluster was reached: logs of several agents are often read in one place.
+    cluster: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     request_id: String,
     /// As the hub knows them; nobody for the hub itself.
@@ -37,7 +42,7 @@ pub(in crate::agent) struct Line {
     namespace: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     name: String,
-    /// What was to be dialled, and the address that was.
+    /// What was to be dialled or answered, and the address that was dialled.
     #[serde(skip_serializing_if = "String::is_empty")]
     target: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -75,12 +80,14 @@ pub(in crate::agent) struct Bytes(Arc<[AtomicU64; 2]>);
 
 impl Begun {
     /// A stream that was asked for now.
-    pub(in crate::agent) fn new(class: &str, request_id: &str) -> Self {
+    pub(in crate::agent) fn new(cluster: &ClusterName, open: &Open) -> Self {
         Self {
             line: Line {
                 time: Timestamp::now().to_string(),
-                class: class.to_owned(),
-                request_id: request_id.to_owned(),
+                cluster: cluster.to_string(),
+                class: open.class.as_str().to_owned(),
+                target: open.target.clone(),
+                request_id: open.request_id.clone(),
                 ..Line::default()
             },
             since: Instant::now(),
@@ -97,10 +104,9 @@ impl Begun {
         }
     }
 
-    /// Takes over what is to be dialled, and what was.
-    pub(in crate::agent) fn dialled(&mut self, target: &str, address: Option<std::net::SocketAddr>) {
-        target.clone_into(&mut self.line.target);
-        self.line.address = address.map(|address| address.to_string()).unwrap_or_default();
+    /// Takes over what was dialled.
+    pub(in crate::agent) fn dialled(&mut self, address: SocketAddr) {
+        self.line.address = address.to_string();
     }
 
     /// Takes over what was asked, and how it was answered. Of several requests only their number is told.
@@ -187,12 +193,17 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tunnel::TargetClass;
+
     use super::*;
     use crate::agent::gate::Answered;
 
     #[tokio::test(start_paused = true)]
     async fn a_line_says_who_asked_for_what_and_never_the_query_or_the_answer() {
-        let mut begun = Begun::new("apiserver", "r-1");
+        let cluster = ClusterName::parse("oslo").expect("a name");
+        let mut begun = Begun::new(&cluster, &Open::new(TargetClass::ApiServer, "", Duration::from_secs(1)));
         begun.asked_by(&Caller {
             user: "ann".to_owned(),
             groups: vec!["crew".to_owned()],
@@ -205,13 +216,13 @@ mod tests {
             code: Some(200),
             requests: 1,
         });
-        tokio::time::advance(std::time::Duration::from_millis(12)).await;
+        tokio::time::advance(Duration::from_millis(12)).await;
         let line = serde_json::to_value(begun.ended("done")).expect("it is JSON");
         assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
         let mut line = line.as_object().expect("an object").clone();
         line.remove("time");
         let expected = serde_json::json!({
-            "requestId": "r-2", "user": "ann", "groups": ["crew"], "class": "apiserver", "verb": "get",
+            "cluster": "oslo", "requestId": "r-2", "user": "ann", "groups": ["crew"], "class": "apiserver", "verb": "get",
             "resource": "pods/log", "namespace": "shop", "name": "web", "code": 200,
             "bytesUp": 0, "bytesDown": 0, "durationMs": 12, "close": "done",
         });

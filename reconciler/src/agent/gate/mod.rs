@@ -1,9 +1,10 @@
-//! What the hub may ask of this cluster's API server, and in whose name.
+//! What the hub may reach through this agent, and in whose name.
 //!
-//! In: a stream of the hub's, with who asks and one HTTP request. Out: that request at the API server, with the agent's
-//! own credential and the asker impersonated, and its answer. A request is looked at as if the hub had not looked:
-//! its class by its path, its headers by a list of those that go on. Rights are deliberately not here; RBAC of the
-//! cluster decides about them, and `access/` about who may ask at all, at the hub.
+//! In: a stream of the hub's. Out: what [`policy`] lends it, and a [`mod@line`] of the audit log. To the API server goes one
+//! HTTP request with the agent's own credential and the asker impersonated, which is looked at as if the hub had not
+//! looked: its class by its path, its headers by a list of those that go on. An address is dialled once it was judged
+//! ([`mod@dial`]). Rights are deliberately not here; RBAC of the cluster decides about them, and `access/` about who may ask
+//! at all, at the hub.
 
 mod address;
 mod caller;
@@ -15,10 +16,14 @@ mod judge;
 mod lend;
 mod line;
 mod policy;
+mod room;
 
 use caller::identity;
-use forward::{Answered, serve};
+use forward::{Answered, Forwarding, serve};
 use judge::Entry;
+use policy::Lent;
+use room::Room;
 
+pub(super) use address::is_guarded;
 pub(super) use lend::Gate;
 pub use policy::{Allow, Policy, Unclear};

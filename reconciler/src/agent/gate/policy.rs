@@ -1,6 +1,6 @@
 //! What this cluster lends to the hub: a list that only whoever runs the agent can write. What is not on it is refused.
 //!
-//! In: `--allow`, and the mode that the hub told. Out: whether a class of stream is served, and whether an address may be
+//! In: `--allow`, and the mode that the hub told. Out: what a class of stream is lent, and whether an address may be
 //! dialled. The mode takes away and never adds. Sockets and names are deliberately not here.
 
 use std::fmt;
@@ -10,6 +10,7 @@ use std::str::FromStr;
 use render::model::SyncMode;
 use tunnel::TargetClass;
 
+use super::Entry;
 use super::address::{Network, is_guarded};
 
 /// One thing that is allowed.
@@ -17,6 +18,8 @@ use super::address::{Network, is_guarded};
 pub enum Allow {
     /// Nothing, not even reads.
     Nothing,
+    /// Answers about what goes with an object.
+    Look,
     /// The API server, to be read in somebody's name.
     Read,
     /// Into containers and ports of them, in somebody's name.
@@ -42,6 +45,17 @@ enum Destination {
     Network(Network),
 }
 
+/// What a stream of the hub's is served with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::agent) enum Lent {
+    /// The API server.
+    ApiServer(Entry),
+    /// An address; which ones is asked again, of each.
+    Address,
+    /// Answers of the agent's own.
+    Answers,
+}
+
 /// What an agent allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -61,7 +75,7 @@ pub(in crate::agent) struct Target {
 pub enum Unclear {
     /// A word that names no class.
     #[error(
-        "{0:?} is none of read, interactive, push, none, dial:HOST:PORT, dial:NETWORK/BITS:PORTS and service:NAMESPACE/NAME:PORT"
+        "{0:?} is none of look, read, interactive, push, none, dial:HOST:PORT, dial:NETWORK/BITS:PORTS and service:NAMESPACE/NAME:PORT"
     )]
     Class(String),
     /// An address without a port, or with one that is none.
@@ -91,52 +105,53 @@ impl Policy {
         Self { allowed }
     }
 
-    /// Whether a class of stream is served in this mode; if not, why not.
-    pub(in crate::agent) fn admits(&self, mode: SyncMode, class: &TargetClass) -> Result<(), String> {
-        let allow = match class {
-            TargetClass::ApiServer => Allow::Read,
-            TargetClass::Interactive => Allow::Interactive,
-            TargetClass::Push => Allow::Push,
-            // Which addresses is asked again, of each.
-            TargetClass::Dial => return self.admits_dialling(mode),
+    /// What a class of stream is lent in this mode; if nothing, why not.
+    pub(in crate::agent) fn admits(&self, mode: SyncMode, class: &TargetClass) -> Result<Lent, String> {
+        let lent = match class {
+            TargetClass::ApiServer => Lent::ApiServer(Entry::Read),
+            TargetClass::Interactive => Lent::ApiServer(Entry::Interactive),
+            TargetClass::Push => Lent::ApiServer(Entry::Push),
+            TargetClass::Dial => Lent::Address,
+            TargetClass::Look => Lent::Answers,
             TargetClass::Deliver
             | TargetClass::Report
             | TargetClass::Keys
-            | TargetClass::Look
             | TargetClass::Peer
             | TargetClass::Unknown(_) => {
                 return Err(format!("this agent knows no target class {:?}", class.as_str()));
             }
         };
-        by_mode(mode, class)?;
-        if self.allowed.contains(&allow) {
-            Ok(())
-        } else {
-            Err(format!(
-                "the agent does not allow {allow}; whoever runs it can, with --allow {allow}"
-            ))
+        by_mode(mode, lent)?;
+        if self.allowed.iter().any(|allow| allow.lends(lent)) {
+            return Ok(lent);
         }
+        let word = lent.word();
+        let form = if lent == Lent::Address { "dial:HOST:PORT" } else { word };
+        Err(format!(
+            "the agent does not allow {word}; whoever runs it can, with --allow {form}"
+        ))
     }
 
-    fn admits_dialling(&self, mode: SyncMode) -> Result<(), String> {
-        by_mode(mode, &TargetClass::Dial)?;
-        let dials = |allow: &Allow| matches!(allow, Allow::Dial(_));
-        if self.allowed.iter().any(dials) {
-            Ok(())
-        } else {
-            Err("the agent allows no address; whoever runs it can, with --allow dial:HOST:PORT".to_owned())
-        }
+    /// Whether a target may lead to an address that may be dialled. What its name says is asked only then: the hub would
+    /// learn by asking which names there are.
+    pub(super) fn may_lead(&self, target: &Target) -> bool {
+        self.destinations(target.port).any(|to| match to {
+            Destination::Host(name) => *name == target.host,
+            Destination::Network(_) => true,
+        })
     }
 
-    /// Whether an address that a target led to may be dialled.
-    pub(super) fn admits_address(&self, target: &Target, address: IpAddr) -> bool {
-        let rules = self.allowed.iter().filter_map(|allow| match allow {
-            Allow::Dial(rule) if (rule.ports.0..=rule.ports.1).contains(&target.port) => Some(&rule.to),
+    fn destinations(&self, port: u16) -> impl Iterator<Item = &Destination> {
+        self.allowed.iter().filter_map(move |allow| match allow {
+            Allow::Dial(rule) if (rule.ports.0..=rule.ports.1).contains(&port) => Some(&rule.to),
             _ => None,
-        });
-        let guarded = is_guarded(address);
-        let mut rules = rules;
-        rules.any(|to| match to {
+        })
+    }
+
+    /// Whether an address that a target led to may be dialled; `is_own` where it is this machine's.
+    pub(super) fn admits_address(&self, target: &Target, address: IpAddr, is_own: bool) -> bool {
+        let guarded = is_own || is_guarded(address);
+        self.destinations(target.port).any(|to| match to {
             Destination::Host(name) => !guarded && *name == target.host,
             Destination::Network(network) if guarded => network.is_exactly(address),
             Destination::Network(network) => network.contains(address),
@@ -144,16 +159,42 @@ impl Policy {
     }
 }
 
-/// What a mode takes away.
-fn by_mode(mode: SyncMode, class: &TargetClass) -> Result<(), String> {
-    match (mode, class) {
-        (SyncMode::Pull, _) => {
+impl Allow {
+    fn lends(&self, lent: Lent) -> bool {
+        match lent {
+            Lent::ApiServer(Entry::Read) => *self == Self::Read,
+            Lent::ApiServer(Entry::Interactive) => *self == Self::Interactive,
+            Lent::ApiServer(Entry::Push) => *self == Self::Push,
+            Lent::Address => matches!(self, Self::Dial(_)),
+            // Whoever may read or apply learns as much.
+            Lent::Answers => matches!(self, Self::Look | Self::Read | Self::Push),
+        }
+    }
+}
+
+impl Lent {
+    /// The word of `--allow` for it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::ApiServer(Entry::Read) => "read",
+            Self::ApiServer(Entry::Interactive) => "interactive",
+            Self::ApiServer(Entry::Push) => "push",
+            Self::Address => "dial",
+            Self::Answers => "look",
+        }
+    }
+}
+
+/// What a mode takes away. What the agent itself looks up it answers in each.
+fn by_mode(mode: SyncMode, lent: Lent) -> Result<(), String> {
+    match (mode, lent) {
+        (SyncMode::Pull, Lent::ApiServer(_) | Lent::Address) => {
             Err("this cluster is in sync mode Pull: the hub opens no stream to its API server".to_owned())
         }
-        (SyncMode::Dual, TargetClass::Push) => {
+        (SyncMode::Dual, Lent::ApiServer(Entry::Push)) => {
             Err("this cluster is in sync mode Dual: its agent applies, and nobody else".to_owned())
         }
-        (SyncMode::Dual | SyncMode::Push, _) => Ok(()),
+        (SyncMode::Pull, Lent::Answers) | (SyncMode::Dual | SyncMode::Push, _) => Ok(()),
     }
 }
 
@@ -163,6 +204,7 @@ impl FromStr for Allow {
     fn from_str(text: &str) -> Result<Self, Unclear> {
         match text {
             "none" => return Ok(Self::Nothing),
+            "look" => return Ok(Self::Look),
             "read" => return Ok(Self::Read),
             "interactive" => return Ok(Self::Interactive),
             "push" => return Ok(Self::Push),
@@ -263,6 +305,7 @@ impl fmt::Display for Allow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "none",
+            Self::Look => "look",
             Self::Read => "read",
             Self::Interactive => "interactive",
             Self::Push => "push",
@@ -288,38 +331,48 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(allowed: &[&str], mode: SyncMode, expected: [bool; 4]) {
+    fn check(allowed: &[&str], mode: SyncMode, expected: &str) {
         let policy = policy(allowed);
         let classes = [
             TargetClass::ApiServer,
             TargetClass::Interactive,
             TargetClass::Push,
             TargetClass::Dial,
+            TargetClass::Look,
         ];
-        let found = classes.map(|class| policy.admits(mode, &class).is_ok());
-        assert_eq!(found, expected, "{allowed:?} in {mode:?}");
+        let words = classes.iter().filter_map(|class| policy.admits(mode, class).ok());
+        let found: Vec<_> = words.map(Lent::word).collect();
+        assert_eq!(found.join(" "), expected, "{allowed:?} in {mode:?}");
     }
 
     #[test]
     fn what_is_not_listed_is_refused_and_a_mode_only_takes_away() {
         let all = ["read", "interactive", "push", "dial:db.example:5432"];
-        check(&[], SyncMode::Dual, [true, false, false, false]);
-        check(&["none"], SyncMode::Dual, [false; 4]);
-        check(&["push"], SyncMode::Dual, [false; 4]);
-        check(&["push"], SyncMode::Push, [false, false, true, false]);
-        check(&[], SyncMode::Push, [true, false, false, false]);
-        check(&all, SyncMode::Dual, [true, true, false, true]);
-        check(&all, SyncMode::Push, [true; 4]);
-        check(&all, SyncMode::Pull, [false; 4]);
-        let unknown = TargetClass::Unknown("root".into());
-        assert!(policy(&all).admits(SyncMode::Push, &unknown).is_err());
+        check(&[], SyncMode::Dual, "read look");
+        check(&["none"], SyncMode::Dual, "");
+        check(&["none"], SyncMode::Push, "");
+        check(&["look"], SyncMode::Push, "look");
+        check(&["interactive"], SyncMode::Dual, "interactive");
+        check(&["push"], SyncMode::Dual, "look");
+        check(&["push"], SyncMode::Push, "push look");
+        check(&[], SyncMode::Push, "read look");
+        check(&all, SyncMode::Dual, "read interactive dial look");
+        check(&all, SyncMode::Push, "read interactive push dial look");
+        check(&all, SyncMode::Pull, "look");
+        for class in [
+            TargetClass::Unknown("root".into()),
+            TargetClass::Peer,
+            TargetClass::Keys,
+        ] {
+            assert!(policy(&all).admits(SyncMode::Push, &class).is_err(), "{class:?}");
+        }
     }
 
     #[track_caller]
     fn dials(allowed: &[&str], target: &str, address: &str, expected: bool) {
         let target: Target = target.parse().expect("a target");
         let address: IpAddr = address.parse().expect("an address");
-        let found = policy(allowed).admits_address(&target, address);
+        let found = policy(allowed).admits_address(&target, address, false);
         assert_eq!(found, expected, "{allowed:?} for {target} at {address}");
     }
 
@@ -356,6 +409,11 @@ mod tests {
             let exact = format!("dial:[{address}]:80");
             dials(&[&exact], "db.example:80", address, true);
         }
+        let target: Target = "db.example:80".parse().expect("a target");
+        let own: IpAddr = "10.0.0.7".parse().expect("an address");
+        let wide = policy(&["dial:db.example:80", "dial:10.0.0.0/8:80"]);
+        assert!(!wide.admits_address(&target, own, true), "it is this machine's");
+        assert!(policy(&["dial:10.0.0.7:80"]).admits_address(&target, own, true));
     }
 
     #[test]

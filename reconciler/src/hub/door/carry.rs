@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
@@ -285,14 +284,8 @@ fn refused(error: OpenError) -> NotCarried {
 
 /// What a failed exchange means: the tunnel's own code where there is one.
 pub(super) fn broken(error: &(dyn Error + 'static)) -> NotCarried {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let found = inner.and_then(|inner| inner.downcast_ref::<StreamError>());
-        if let Some(ended) = found.or_else(|| error.downcast_ref::<StreamError>()) {
-            return NotCarried::Refused(ended.code, ended.text.clone());
-        }
-        next = error.source();
+    match StreamError::in_chain(error) {
+        Some(ended) => NotCarried::Refused(ended.code, ended.text.clone()),
+        None => NotCarried::Broken(line(error)),
     }
-    NotCarried::Broken(line(error))
 }

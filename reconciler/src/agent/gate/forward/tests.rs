@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
-use http_body_util::{Either, Empty, Full, StreamBody};
+use http_body_util::{BodyExt as _, Either, Empty, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::http1 as client;
 use kube::Config;
@@ -55,14 +55,20 @@ impl Server {
     /// One stream to it through a gate: the hub's end.
     async fn stream(&self, entry: Entry) -> (DuplexStream, AbortOnDropHandle<()>) {
         let (mut near, mut far) = tokio::io::duplex(1 << 10);
-        let client = self.client.clone();
+        let (client, room) = (self.client.clone(), Room::of_people());
         let serving = tokio::spawn(async move {
             let identity = match entry {
                 Entry::Push => None,
                 Entry::Read | Entry::Interactive => Some(identity(&mut far).await.expect("a good caller")),
             };
             // How it ends is the tests' to provoke.
-            let _ended = serve(&client, entry, identity.as_ref(), far, &Mutex::default()).await;
+            let forwarding = Forwarding {
+                client: &client,
+                room: &room,
+                entry,
+                identity: identity.as_ref(),
+            };
+            let _ended = serve(forwarding, far, &Mutex::default()).await;
         });
         if entry != Entry::Push {
             let caller = Caller {
@@ -264,6 +270,26 @@ async fn the_hubs_applier_asks_as_the_agent_and_again_on_the_same_stream() {
 }
 
 #[tokio::test]
+async fn a_question_is_small_and_only_the_hubs_applier_sends_large_bodies() {
+    let server = Server::start(|_| full("{}")).await;
+    let post = |bytes: usize| {
+        let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").header(HOST, "a");
+        request
+            .body(Full::new(Bytes::from(vec![b' '; bytes])))
+            .expect("a request")
+    };
+    for (entry, bytes, code) in [
+        (Entry::Read, 1 << 10, StatusCode::OK),
+        (Entry::Read, 1 << 20, StatusCode::PAYLOAD_TOO_LARGE),
+        (Entry::Push, 1 << 20, StatusCode::OK),
+        (Entry::Push, 4 << 20, StatusCode::PAYLOAD_TOO_LARGE),
+    ] {
+        let answer = server.ask(entry, post(bytes)).await;
+        assert_eq!(answer.status(), code, "{bytes} bytes by {entry:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_agents_own_trouble_is_not_its_callers() {
     let server = Server::start(|_| {
         let mut answer = full("{}");
@@ -282,4 +308,6 @@ async fn the_agents_own_trouble_is_not_its_callers() {
     };
     let answer = gone.ask(Entry::Read, ask()).await;
     assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+    let said = text(answer).await;
+    assert!(said.contains("no connection") && !said.contains("127.0.0.1"), "{said}");
 }

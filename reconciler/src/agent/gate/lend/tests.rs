@@ -10,7 +10,8 @@ use tunnel::{AcceptOptions, ConnectOptions, OpenError, Opener, SecretKey, Sessio
 
 use super::*;
 use crate::audit::AuditTo;
-use crate::wire::{Caller, write_message};
+use crate::limits::GATE_REQUESTS_MAX;
+use crate::wire::{Caller, DependantsQuestion, Pong, read_message, write_message};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -33,7 +34,8 @@ impl Hub {
         let (mode, told) = watch::channel(SyncMode::Dual);
         let url = format!("http://{}", api_server().await).parse().expect("an address");
         let client = Client::try_from(Config::new(url)).expect("a client");
-        let gate = Arc::new(Gate::new(policy, told, client, audit));
+        let cluster = ClusterName::parse("north").expect("a name");
+        let gate = Arc::new(Gate::new(cluster, policy, told, client, audit));
         let (hub, agent) = tunnels().await;
         let mut incoming = agent.incoming;
         let serves = tokio::spawn(async move {
@@ -59,13 +61,15 @@ impl Hub {
     }
 
     /// Asks the API server in somebody's name; all of the answer.
-    async fn get(&self, user: &str, path: &str) -> io::Result<String> {
+    async fn get(&self, user: &str, path: &str) -> std::io::Result<String> {
         let mut stream = self.open(TargetClass::ApiServer, "").await.expect("reads are lent");
         let caller = Caller {
             user: user.to_owned(),
             ..Caller::default()
         };
-        write_message(&mut stream, &caller).await.map_err(io::Error::other)?;
+        write_message(&mut stream, &caller)
+            .await
+            .map_err(std::io::Error::other)?;
         let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
         stream.write_all(head.as_bytes()).await?;
         let mut answer = String::new();
@@ -222,4 +226,59 @@ async fn in_pull_the_hub_opens_no_stream_and_those_that_are_open_end() {
     }
     hub.mode.send_replace(SyncMode::Dual);
     hub.get("ann", "/api/v1/pods").await.expect("and back");
+}
+
+#[tokio::test]
+async fn an_agent_takes_256_streams_and_refuses_the_next_by_limit() {
+    let hub = Hub::start(&["read", "push"]).await;
+    hub.mode.send_replace(SyncMode::Push);
+    let mut open = Vec::new();
+    for _ in 0..GATE_REQUESTS_MAX {
+        open.push(hub.open(TargetClass::ApiServer, "").await.expect("there is room"));
+    }
+    let next = hub.open(TargetClass::ApiServer, "").await.map(drop);
+    assert_eq!(next, Err(OpenCode::Limit), "of people");
+    hub.open(TargetClass::Push, "").await.expect("readers stop no applier");
+    open.pop();
+    let taken = async {
+        while hub.open(TargetClass::ApiServer, "").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, taken)
+        .await
+        .expect("one that ends makes room");
+}
+
+#[tokio::test]
+async fn a_question_is_lent_as_other_things_are_and_leaves_its_line() {
+    let hub = Hub::start(&["none"]).await;
+    let refused = hub.open(TargetClass::Look, "dependants").await.map(drop);
+    assert_eq!(refused, Err(OpenCode::NotAllowed), "none is nothing");
+    let mut ping = Box::pin(
+        hub.open(TargetClass::Look, PING_TARGET)
+            .await
+            .expect("a ping is answered"),
+    );
+    let pong: Option<Pong> = read_message(&mut ping).await.expect("an answer");
+    assert_eq!(
+        pong.map(|pong| pong.version).as_deref(),
+        Some(env!("CARGO_PKG_VERSION"))
+    );
+    let lines = hub.lines(2).await;
+    let told = |line: &serde_json::Value| {
+        let field = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        [field("cluster"), field("class"), field("target"), field("close")]
+    };
+    assert_eq!(told(&lines[0]), ["north", "look", "dependants", "not-allowed"]);
+    assert_eq!(told(&lines[1]), ["north", "look", PING_TARGET, "done"]);
+
+    let hub = Hub::start(&["look"]).await;
+    hub.mode.send_replace(SyncMode::Pull);
+    let mut question = hub.open(TargetClass::Look, "dependants").await.expect("it is lent");
+    write_message(&mut question, &DependantsQuestion { objects: Vec::new() })
+        .await
+        .expect("it is taken");
+    let lines = hub.lines(1).await;
+    assert_eq!(told(&lines[0]), ["north", "look", "dependants", "done"]);
 }
