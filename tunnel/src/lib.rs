@@ -39,7 +39,9 @@ mod tls;
 pub use allowance::Allowance;
 pub use endpoint::accept::{AcceptError, AcceptOptions, KeyLookup, Stranger, accept, accept_plain};
 pub use endpoint::connect::{ConnectError, ConnectOptions, HubTls, connect};
-pub use endpoint::{DialError, Grant, Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Tunnel};
+pub use endpoint::{
+    DialError, Grant, Incoming, IncomingOpen, OpenError, Opener, PeerInfo, Responder, Session, Step, Tunnel,
+};
 pub use frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass, Token};
 pub use handshake::{HandshakeError, NOT_REGISTERED};
 pub use identity::{KeyError, PublicKey, SecretKey, fresh_bytes};

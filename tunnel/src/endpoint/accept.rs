@@ -12,7 +12,7 @@ use tokio_tungstenite::accept_hdr_async_with_config;
 use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
-use super::{Tunnel, start};
+use super::{Step, Tunnel, start};
 use crate::allowance::Allowance;
 use crate::driver::{tune, websocket_config};
 use crate::frame::Token;
@@ -102,7 +102,7 @@ pub enum AcceptError {
     #[error("{step} took longer than {STEP_TIMEOUT:?}")]
     StepTimeout {
         /// Which.
-        step: &'static str,
+        step: Step,
     },
     /// The socket refused its settings.
     #[error("failed to set up the socket")]
@@ -137,7 +137,7 @@ pub async fn accept(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel
         tune(&socket).map_err(AcceptError::Socket)?;
         let tls = timeout(STEP_TIMEOUT, options.tls.accept(socket)).await;
         let tls = tls
-            .map_err(|_| AcceptError::StepTimeout { step: "TLS" })?
+            .map_err(|_| AcceptError::StepTimeout { step: Step::Tls })?
             .map_err(AcceptError::Tls)?;
         let exporter = exporter(tls.get_ref().1).map_err(|error| AcceptError::Tls(std::io::Error::other(error)))?;
         steps(tls, Some(exporter), options).await
@@ -174,7 +174,7 @@ where
     let upgrade = accept_hdr_async_with_config(socket, only_tunnel, Some(websocket_config()));
     let upgrade = timeout(STEP_TIMEOUT, upgrade)
         .await
-        .map_err(|_| AcceptError::StepTimeout { step: "upgrade" })?;
+        .map_err(|_| AcceptError::StepTimeout { step: Step::Upgrade })?;
     let mut socket = upgrade.map_err(|error| AcceptError::Upgrade(Box::new(error)))?;
     let us = Introduction {
         key: &options.hub_key,

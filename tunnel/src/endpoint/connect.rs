@@ -1,5 +1,6 @@
 //! The agent's door: it dials the hub, checks its key and proves its own.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::dial::{DialError, dial};
 use super::target::Target;
-use super::{Tunnel, start};
+use super::{Step, Tunnel, start};
 use crate::allowance::Allowance;
 use crate::backoff::Outcome;
 use crate::driver::{tune, websocket_config};
@@ -49,6 +50,8 @@ pub struct ConnectOptions {
     pub instance: String,
     /// A bootstrap token, while the cluster is not registered.
     pub token: Token,
+    /// Addresses that its name must not lead to; nothing is left out without it. What a proxy leads to is the proxy's.
+    pub avoids: Option<fn(IpAddr) -> bool>,
     /// For all steps together; raising it only makes a dead address cost more.
     pub handshake_timeout: Duration,
     /// Memory, meters and bandwidth of its tunnels.
@@ -78,6 +81,7 @@ impl ConnectOptions {
             held: Vec::new(),
             instance: String::new(),
             token: Token::default(),
+            avoids: None,
             handshake_timeout,
             allowance: Allowance::default(),
         }
@@ -129,7 +133,7 @@ pub enum ConnectError {
     #[error("{step} took longer than {STEP_TIMEOUT:?}")]
     StepTimeout {
         /// Which.
-        step: &'static str,
+        step: Step,
     },
     /// No TCP connection came about.
     #[error("failed to dial")]
@@ -225,17 +229,15 @@ async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
 
 /// A TCP connection whose bytes are the hub's, by way of the proxy if there is one.
 pub(crate) async fn reach(options: &ConnectOptions, target: &Target) -> Result<TcpStream, ConnectError> {
-    let (host, port) = match &options.proxy {
-        Some(proxy) => (proxy.host(), proxy.port()),
-        None => (target.host.as_str(), target.port),
+    let (host, port, avoids) = match &options.proxy {
+        Some(proxy) => (proxy.host(), proxy.port(), None),
+        None => (target.host.as_str(), target.port, options.avoids),
     };
-    let mut socket = dial(host, port).await.map_err(ConnectError::Dial)?;
+    let mut socket = dial(host, port, avoids).await.map_err(ConnectError::Dial)?;
     tune(&socket).map_err(ConnectError::Socket)?;
     if let Some(proxy) = &options.proxy {
         let asked = timeout(STEP_TIMEOUT, ask(&mut socket, proxy, &target.authority())).await;
-        let asked = asked.map_err(|_| ConnectError::StepTimeout {
-            step: "the proxy's answer",
-        })?;
+        let asked = asked.map_err(|_| ConnectError::StepTimeout { step: Step::Proxy })?;
         asked.map_err(|source| ConnectError::Proxy {
             proxy: proxy.to_string(),
             source,
@@ -257,7 +259,7 @@ pub(crate) async fn secure(
     let connector = TlsConnector::from(config.map_err(ConnectError::Prepare)?);
     let tls = timeout(STEP_TIMEOUT, connector.connect(target.name.clone(), socket)).await;
     let tls = tls
-        .map_err(|_| ConnectError::StepTimeout { step: "TLS" })?
+        .map_err(|_| ConnectError::StepTimeout { step: Step::Tls })?
         .map_err(ConnectError::Tls)?;
     let exporter = match options.tls {
         HubTls::Pinned => {
@@ -276,7 +278,7 @@ pub(crate) async fn upgrade(
     let upgrade = client_async_with_config(target.request.clone(), tls, Some(websocket_config()));
     let upgrade = timeout(STEP_TIMEOUT, upgrade)
         .await
-        .map_err(|_| ConnectError::StepTimeout { step: "upgrade" })?;
+        .map_err(|_| ConnectError::StepTimeout { step: Step::Upgrade })?;
     match upgrade {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::Error::Http(answer)) => Err(ConnectError::Answered {

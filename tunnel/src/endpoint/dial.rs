@@ -28,6 +28,12 @@ pub enum DialError {
         /// Which name.
         host: String,
     },
+    /// All that it leads to is to be avoided.
+    #[error("{host} leads only to addresses that are not dialled for it")]
+    Avoided {
+        /// Which name.
+        host: String,
+    },
     /// No address answered in time.
     #[error("{address} did not answer within {STEP_TIMEOUT:?}")]
     Timeout {
@@ -63,9 +69,16 @@ pub async fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, DialErr
     }
 }
 
-/// Connects to the first address that answers.
-pub(crate) async fn dial(host: &str, port: u16) -> Result<TcpStream, DialError> {
-    let addresses = addresses(host, port).await?;
+/// Connects to the first address that answers, of those that are not to be avoided.
+pub(crate) async fn dial(host: &str, port: u16, avoids: Option<fn(IpAddr) -> bool>) -> Result<TcpStream, DialError> {
+    let mut addresses = addresses(host, port).await?;
+    if let Some(avoids) = avoids {
+        addresses.retain(|address| !avoids(address.ip()));
+        if addresses.is_empty() {
+            let host = host.to_owned();
+            return Err(DialError::Avoided { host });
+        }
+    }
     race(host, port, addresses).await
 }
 
@@ -139,6 +152,17 @@ mod tests {
         texts.iter().map(|text| text.parse().expect(text)).collect()
     }
 
+    #[tokio::test]
+    async fn an_address_to_avoid_is_not_dialled_whatever_it_is_called() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        for host in ["localhost", "127.0.0.1"] {
+            let avoided = dial(host, port, Some(|address| address.is_loopback())).await;
+            assert!(matches!(avoided, Err(DialError::Avoided { .. })), "{host}");
+            dial(host, port, None).await.expect("it listens");
+        }
+    }
+
     #[test]
     fn families_take_turns_and_their_number_is_bounded() {
         let found = parsed(&["10.0.0.1:1", "10.0.0.2:1", "[fd00::1]:1", "10.0.0.3:1", "[fd00::2]:1"]);
@@ -164,7 +188,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_without_an_address_is_told() {
-        let error = dial("no.such.host.invalid", 1).await.expect_err("it has none");
+        let error = dial("no.such.host.invalid", 1, None).await.expect_err("it has none");
         assert!(error.to_string().contains("no.such.host.invalid"), "{error}");
     }
 }

@@ -38,6 +38,7 @@ mod dial;
 mod incoming;
 mod opener;
 mod session;
+mod step;
 mod target;
 
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub use dial::{DialError, addresses};
 pub use incoming::{Incoming, IncomingOpen, Responder};
 pub use opener::{Grant, OpenError, Opener};
 pub use session::Session;
+pub use step::Step;
 
 use std::sync::Arc;
 use std::time::Duration;

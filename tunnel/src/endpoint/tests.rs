@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::accept::{AcceptError, AcceptOptions, accept};
 use super::connect::{ConnectError, ConnectOptions, connect};
-use super::{Incoming, IncomingOpen, OpenError, Tunnel};
+use super::{Incoming, IncomingOpen, OpenError, Step, Tunnel};
 use crate::backoff::Outcome;
 use crate::frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass};
 use crate::handshake::HandshakeError;
@@ -176,7 +176,7 @@ async fn a_peer_that_says_nothing_is_dropped_in_time() {
     let (socket, _) = pair.listener.accept().await.expect("dialled");
     tokio::time::pause();
     let outcome = accept(socket, &pair.hub).await;
-    assert!(matches!(outcome, Err(AcceptError::StepTimeout { step: "TLS" })));
+    assert!(matches!(outcome, Err(AcceptError::StepTimeout { step: Step::Tls })));
     drop(silent);
 }
 

@@ -7,8 +7,38 @@ use super::{Patient, Step, Verdict};
 use crate::agent::Way;
 use crate::fault::told;
 
-/// The steps, in their order.
-const STEPS: [&str; 6] = ["name", "connection", "proxy", "tls", "websocket", "registration"];
+/// How far a dial can come, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Name,
+    Connection,
+    Proxy,
+    Tls,
+    WebSocket,
+    Registration,
+}
+
+impl Stage {
+    const ALL: [Self; 6] = [
+        Self::Name,
+        Self::Connection,
+        Self::Proxy,
+        Self::Tls,
+        Self::WebSocket,
+        Self::Registration,
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Connection => "connection",
+            Self::Proxy => "proxy",
+            Self::Tls => "tls",
+            Self::WebSocket => "websocket",
+            Self::Registration => "registration",
+        }
+    }
+}
 
 /// Dials once, as an agent that only asks.
 pub(super) async fn examine(patient: &Patient, url: &str) -> Vec<Step> {
@@ -45,101 +75,104 @@ struct Passed<'a> {
 
 /// The steps of a dial by how it ended: those before its last one were good.
 fn steps(passed: &Passed<'_>, outcome: Result<&PeerInfo, &ConnectError>) -> Vec<Step> {
-    let (failed, bad) = match outcome {
-        Ok(_) => (STEPS.len(), None),
-        Err(error) => {
-            let (at, hint) = judged(error, passed.way);
+    let failed = outcome.err().map(|error| (error, judged(error, passed.way)));
+    let step = |stage: Stage| match failed {
+        Some((error, (at, hint))) if at == stage => {
             let (what, own_hint) = told(error);
-            let name = STEPS[at];
-            (
-                at,
-                Some(Step::bad(name, what, own_hint.unwrap_or_else(|| hint.to_owned()))),
-            )
+            Step::bad(stage.word(), what, own_hint.unwrap_or_else(|| hint.to_owned()))
         }
+        Some((_, (at, _))) if at < stage => Step {
+            name: stage.word(),
+            verdict: Verdict::NotTried,
+        },
+        Some(_) | None => Step::good(stage.word(), seen(stage, passed, outcome.ok())),
     };
-    let good = |at: usize| Step::good(STEPS[at], seen(at, passed, outcome.ok()));
-    let mut steps: Vec<_> = (0..failed).map(good).collect();
-    steps.extend(bad);
-    let rest = STEPS.iter().skip(steps.len());
-    steps.extend(rest.map(|&name| Step {
-        name,
-        verdict: Verdict::NotTried,
-    }));
-    steps.retain(|step| step.name != "proxy" || passed.proxy.is_some());
-    steps
+    let stages = Stage::ALL.into_iter();
+    let stages = stages.filter(|stage| *stage != Stage::Proxy || passed.proxy.is_some());
+    stages.map(step).collect()
 }
 
-fn seen(at: usize, passed: &Passed<'_>, peer: Option<&PeerInfo>) -> String {
-    match (STEPS[at], peer) {
-        ("name", _) => passed.addresses.clone(),
-        ("connection", _) => "it answers".to_owned(),
-        ("proxy", _) => passed
+fn seen(stage: Stage, passed: &Passed<'_>, peer: Option<&PeerInfo>) -> String {
+    match stage {
+        Stage::Name => passed.addresses.clone(),
+        Stage::Connection => "it answers".to_owned(),
+        Stage::Proxy => passed
             .proxy
             .map(|proxy| format!("{proxy} leads on"))
             .unwrap_or_default(),
-        ("tls", _) => match passed.way.tls {
+        Stage::Tls => match passed.way.tls {
             tunnel::HubTls::Pinned => "it ends at the hub, whose key is pinned".to_owned(),
             tunnel::HubTls::Authorities(_) => {
                 "it ends at a server before the hub, with a certificate that is believed".to_owned()
             }
         },
-        ("registration", Some(peer)) => format!(
-            "the hub knows this cluster with this key; it is version {}",
-            peer.version
-        ),
-        _ => "it answers as a hub does".to_owned(),
+        Stage::WebSocket => "it answers as a hub does".to_owned(),
+        Stage::Registration => {
+            let version = peer.map(|peer| peer.version.as_str()).unwrap_or_default();
+            format!("the hub knows this cluster with this key; it is version {version}")
+        }
     }
 }
 
 /// The step at which a dial failed, and what to do about it.
-fn judged(error: &ConnectError, way: &Way) -> (usize, &'static str) {
+fn judged(error: &ConnectError, way: &Way) -> (Stage, &'static str) {
     let is_pinned = matches!(way.tls, tunnel::HubTls::Pinned);
     match error {
-        ConnectError::Options { .. } | ConnectError::Prepare(_) => (0, "correct --hub, --hub-key or --cluster"),
+        ConnectError::Options { .. } | ConnectError::Prepare(_) => {
+            (Stage::Name, "correct --hub, --hub-key or --cluster")
+        }
         ConnectError::Dial(DialError::Lookup { .. } | DialError::LookupTimeout { .. }) => (
-            0,
+            Stage::Name,
             "correct the host of --hub or of the proxy, or this machine's name servers (/etc/resolv.conf)",
         ),
         ConnectError::Dial(_) | ConnectError::Socket(_) | ConnectError::Timeout => (
-            1,
+            Stage::Connection,
             "see that something listens there, and that no firewall between drops the way out; where only a proxy leads out, name it with --proxy",
         ),
         ConnectError::StepTimeout {
-            step: "the proxy's answer",
-        } => (2, "ask who runs the proxy why it does not answer CONNECT"),
+            step: tunnel::Step::Proxy,
+        } => (Stage::Proxy, "ask who runs the proxy why it does not answer CONNECT"),
         ConnectError::Proxy {
             source: AskError::Refused { status: 401 | 407, .. },
             ..
-        } => (2, "correct the name and password in --proxy or HTTPS_PROXY"),
+        } => (Stage::Proxy, "correct the name and password in --proxy or HTTPS_PROXY"),
         ConnectError::Proxy {
             source: AskError::Refused { status: 403, .. },
             ..
-        } => (2, "ask who runs the proxy to allow CONNECT to the hub's host and port"),
+        } => (
+            Stage::Proxy,
+            "ask who runs the proxy to allow CONNECT to the hub's host and port",
+        ),
         ConnectError::Proxy { .. } => (
-            2,
+            Stage::Proxy,
             "see that --proxy or HTTPS_PROXY names an HTTP proxy that reaches the hub; NO_PROXY lists what it is not asked for",
         ),
         ConnectError::Tls(_) if is_pinned => (
-            3,
+            Stage::Tls,
             "compare --hub-key with what `flotilla hub key` prints at the hub; a server between that ends TLS needs --hub-tls webpki",
         ),
         ConnectError::Tls(_) => (
-            3,
+            Stage::Tls,
             "name the authority of that server's certificate with --hub-ca, and see that its dates and this machine's clock are right",
         ),
-        ConnectError::StepTimeout { step: "TLS" } => (
-            3,
+        ConnectError::StepTimeout {
+            step: tunnel::Step::Tls,
+        } => (
+            Stage::Tls,
             "something accepts connections there and does not speak TLS: correct the port of --hub",
         ),
         ConnectError::Answered { .. } => (
-            4,
+            Stage::WebSocket,
             "correct the address of --hub, or let the server before the hub pass /tunnel on with its Upgrade headers",
         ),
-        ConnectError::Upgrade(_) | ConnectError::StepTimeout { .. } => (
-            4,
+        ConnectError::Upgrade(_)
+        | ConnectError::StepTimeout {
+            step: tunnel::Step::Upgrade,
+        } => (
+            Stage::WebSocket,
             "let whatever is between pass WebSockets on: docs/networks.md has a configuration of nginx",
         ),
-        ConnectError::Handshake(error) => (5, refused(error)),
+        ConnectError::Handshake(error) => (Stage::Registration, refused(error)),
     }
 }
 
@@ -187,7 +220,7 @@ mod tests {
     fn check(error: &ConnectError, step: &str, words: &str) {
         let way = proxied();
         let steps = steps(&passed(&way), Err(error));
-        assert_eq!(steps.len(), STEPS.len());
+        assert_eq!(steps.len(), Stage::ALL.len());
         let at = steps
             .iter()
             .position(|step| matches!(step.verdict, Verdict::Bad { .. }));
@@ -221,6 +254,13 @@ mod tests {
             "connection",
             "firewall",
         );
+        for (step, name, words) in [
+            (tunnel::Step::Proxy, "proxy", "does not answer CONNECT"),
+            (tunnel::Step::Tls, "tls", "port of --hub"),
+            (tunnel::Step::Upgrade, "websocket", "nginx"),
+        ] {
+            check(&ConnectError::StepTimeout { step }, name, words);
+        }
         check(&proxy(407), "proxy", "407 Words of the proxy");
         check(&proxy(407), "proxy", "name and password");
         check(&proxy(403), "proxy", "allow CONNECT");
@@ -256,7 +296,7 @@ mod tests {
         };
         let way = Way::default();
         let steps = steps(&passed(&way), Ok(&peer));
-        assert_eq!(steps.len(), STEPS.len() - 1, "there is no proxy");
+        assert_eq!(steps.len(), Stage::ALL.len() - 1, "there is no proxy");
         assert!(
             steps.iter().all(|step| matches!(step.verdict, Verdict::Good(_))),
             "{steps:?}"

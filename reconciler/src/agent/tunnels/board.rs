@@ -1,11 +1,14 @@
 //! What the lines of an agent know of each other: who has which hub, and which addresses hubs told of.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use http::Uri;
 use tokio::sync::Notify;
 
-use crate::limits::{HUB_LINES_MAX, HUB_TUNNELS_WANTED};
+use crate::agent::gate::is_guarded;
+use crate::limits::{HUB_LINES_MAX, HUB_TUNNELS_WANTED, LEARNED_FAILURES_MAX};
 
 /// The number of a line, never given again.
 pub(super) type Number = usize;
@@ -16,11 +19,17 @@ pub(super) struct Board {
     changed: Notify,
 }
 
+/// An address of a hub.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) url: String,
+    /// Whether a person gave it; those stay for ever, and they alone are told a token.
+    pub(super) is_given: bool,
+}
+
 #[derive(Debug, Default)]
 struct Entry {
-    url: String,
-    /// Whether a person gave it; those stay for ever.
-    is_given: bool,
+    address: Address,
     is_started: bool,
     /// The hub that its tunnel leads to, while there is one; empty for a hub that does not say.
     hub: Option<String>,
@@ -44,11 +53,11 @@ impl Board {
     }
 
     /// An address that has no line yet, and its line's number.
-    pub(super) fn next_line(&self) -> Option<(Number, String)> {
+    pub(super) fn next_line(&self) -> Option<(Number, Address)> {
         let mut lines = self.lines();
         let (number, entry) = lines.iter_mut().find(|(_, entry)| !entry.is_started)?;
         entry.is_started = true;
-        Some((*number, entry.url.clone()))
+        Some((*number, entry.address.clone()))
     }
 
     /// Waits until there may be one.
@@ -71,8 +80,9 @@ impl Board {
             entry.hub = Some(hub.to_owned());
         }
         for url in endpoints {
-            let is_wanted = lines.len() < HUB_TUNNELS_WANTED.max(lines.values().filter(|entry| entry.is_given).count());
-            if is_wanted && url.starts_with("wss://") {
+            let given: Vec<_> = lines.values().filter(|entry| entry.address.is_given).collect();
+            let is_wanted = lines.len() < HUB_TUNNELS_WANTED.max(given.len());
+            if is_wanted && is_a_hubs(url, given.iter().map(|entry| entry.address.url.as_str())) {
                 add(&mut lines, url, false);
             }
         }
@@ -89,7 +99,7 @@ impl Board {
     /// Whether a line has failed often enough to be given up: hubs tell of addresses again that are worth it.
     pub(super) fn gives_up(&self, own: Number, failures: u32) -> bool {
         let mut lines = self.lines();
-        let is_over = failures >= LEARNED_FAILURES_MAX && lines.get(&own).is_some_and(|entry| !entry.is_given);
+        let is_over = failures >= LEARNED_FAILURES_MAX && lines.get(&own).is_some_and(|entry| !entry.address.is_given);
         if is_over {
             lines.remove(&own);
         }
@@ -97,17 +107,48 @@ impl Board {
     }
 }
 
-/// So many failures in a row, some minutes of them, end a line to an address that a hub told of.
-const LEARNED_FAILURES_MAX: u32 = 10;
+/// Whether what a hub told of may be where a hub is: the path is a hub's, and the address none that a machine keeps to itself,
+/// but where a person gave a hub at that same address. Who says so may be no hub: a server that ends TLS can write it.
+fn is_a_hubs<'a>(url: &str, mut given: impl Iterator<Item = &'a str>) -> bool {
+    let Ok(told) = url.parse::<Uri>() else { return false };
+    let is_plain = told.scheme_str() == Some("wss")
+        && matches!(told.path(), "" | "/" | "/tunnel")
+        && told.query().is_none()
+        && told.authority().is_some_and(|place| !place.as_str().contains('@'));
+    let Some(host) = told.host() else { return false };
+    match address_of(host) {
+        Some(address) if is_guarded(address) => {
+            let is_same = |given: &str| given.parse::<Uri>().is_ok_and(|given| given.host() == Some(host));
+            is_plain && given.any(is_same)
+        }
+        // What a name leads to is looked at where it is dialled.
+        Some(_) | None => is_plain,
+    }
+}
+
+fn address_of(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+impl Address {
+    /// Which addresses its host must not lead to: none that a machine keeps to itself, unless its number is its name.
+    pub(super) fn avoids(&self) -> Option<fn(IpAddr) -> bool> {
+        let url: Option<Uri> = self.url.parse().ok();
+        let is_number = url.is_some_and(|url| url.host().and_then(address_of).is_some());
+        (!self.is_given && !is_number).then_some(is_guarded)
+    }
+}
 
 fn add(lines: &mut BTreeMap<Number, Entry>, url: &str, is_given: bool) {
-    if lines.len() >= HUB_LINES_MAX || lines.values().any(|entry| entry.url == url) {
+    if lines.len() >= HUB_LINES_MAX || lines.values().any(|entry| entry.address.url == url) {
         return;
     }
     let number = lines.last_key_value().map_or(0, |(last, _)| last + 1);
     let entry = Entry {
-        url: url.to_owned(),
-        is_given,
+        address: Address {
+            url: url.to_owned(),
+            is_given,
+        },
         ..Entry::default()
     };
     lines.insert(number, entry);
@@ -123,7 +164,9 @@ mod tests {
 
     /// The addresses that get a line now.
     fn started(board: &Board) -> Vec<String> {
-        std::iter::from_fn(|| board.next_line()).map(|(_, url)| url).collect()
+        std::iter::from_fn(|| board.next_line())
+            .map(|(_, address)| address.url)
+            .collect()
     }
 
     fn urls(texts: &[&str]) -> Vec<String> {
@@ -148,6 +191,51 @@ mod tests {
         assert!(!board.gives_up(0, 1_000), "what a person gave stays");
         board.up(0, "hub-a", &urls(&["wss://c"]));
         assert_eq!(started(&board), ["wss://c"]);
+    }
+
+    #[test]
+    fn what_hubs_tell_of_leads_to_no_address_that_a_machine_keeps_to_itself() {
+        for told in [
+            "wss://127.0.0.1:2379",
+            "wss://[::1]:2379",
+            "wss://169.254.169.254",
+            "wss://[::ffff:10.0.0.1]",
+            "wss://b.example/any/path",
+            "wss://b.example/tunnel?a=b",
+            "wss://ann:secret@b.example",
+            "ws://b.example",
+            "wss://",
+        ] {
+            let board = board(&["wss://a.example"]);
+            board.up(0, "hub-a", &urls(&[told]));
+            assert_eq!(started(&board), ["wss://a.example"], "{told}");
+        }
+        let board = board(&["wss://127.0.0.1:7443"]);
+        board.up(
+            0,
+            "hub-a",
+            &urls(&["wss://127.0.0.2:7443", "wss://127.0.0.1:7444/tunnel"]),
+        );
+        assert_eq!(
+            started(&board),
+            ["wss://127.0.0.1:7443", "wss://127.0.0.1:7444/tunnel"],
+            "where a person has one hub there may be another"
+        );
+    }
+
+    #[test]
+    fn a_name_that_a_hub_told_of_is_looked_at_where_it_leads() {
+        let address = |url: &str, is_given| Address {
+            url: url.to_owned(),
+            is_given,
+        };
+        let avoids = address("wss://b.example", false).avoids().expect("it looks");
+        assert!(avoids(IpAddr::from([169, 254, 169, 254])) && !avoids(IpAddr::from([10, 0, 0, 1])));
+        assert!(address("wss://b.example", true).avoids().is_none(), "a person knows");
+        assert!(
+            address("wss://127.0.0.1:7444", false).avoids().is_none(),
+            "it was looked at"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tunnel::limits::PROBE_EPOCH;
 use tunnel::{ConnectError, GoAwayReason, HandshakeError, Tunnel};
 
 use super::Dialer;
-use super::board::{Board, Number};
+use super::board::{Address, Board, Number};
 use super::serve::serve;
 use super::wake::Wake;
 use crate::agent::presence::Keeper;
@@ -22,7 +22,7 @@ pub(super) struct Line {
     dialer: Arc<Dialer>,
     board: Arc<Board>,
     number: Number,
-    url: String,
+    address: Address,
     wake: Wake,
     backoff: Backoff,
     /// Tunnels that were left for the next one, and end what they are at.
@@ -38,13 +38,13 @@ enum Next {
 }
 
 impl Line {
-    pub(super) fn new(dialer: Arc<Dialer>, board: Arc<Board>, number: Number, url: String) -> Self {
-        let wake = Wake::new(dialer.way.first_stop(&url));
+    pub(super) fn new(dialer: Arc<Dialer>, board: Arc<Board>, number: Number, address: Address) -> Self {
+        let wake = Wake::new(dialer.way.first_stop(&address.url));
         Self {
             dialer,
             board,
             number,
-            url,
+            address,
             wake,
             backoff: Backoff::default(),
             left: JoinSet::new(),
@@ -69,7 +69,7 @@ impl Line {
             self.backoff = backoff;
             let (wait_ms, attempt) = (wait.as_millis(), backoff.failures());
             if self.board.gives_up(self.number, attempt) {
-                tracing::info!(peer = %self.url, attempt, "Gave up an address that a hub told of.");
+                tracing::info!(peer = %self.address.url, attempt, "Gave up an address that a hub told of.");
                 return;
             }
             if outcome == Outcome::Refused {
@@ -91,10 +91,15 @@ impl Line {
     async fn one(&mut self, shutdown: &CancellationToken) -> Next {
         let dialer = &self.dialer;
         let (pins, key) = (dialer.holdings.hub_keys(), Arc::clone(&dialer.key));
-        let mut options = dialer.way.options(&self.url, pins, &dialer.cluster, key, epoch());
+        let mut options = dialer
+            .way
+            .options(&self.address.url, pins, &dialer.cluster, key, epoch());
         options.allowance = dialer.allowance.clone();
         options.instance.clone_from(&dialer.instance);
-        options.token = dialer.token.clone();
+        if self.address.is_given {
+            options.token = dialer.token.clone();
+        }
+        options.avoids = self.address.avoids();
         options.held = self.board.held_by_others(self.number);
         match Box::pin(tunnel::connect(&options)).await {
             Ok(tunnel) => self.stand(tunnel, shutdown).await,
@@ -107,7 +112,7 @@ impl Line {
 
     /// Lets a tunnel be served, until it is over or there is a reason to have another one.
     async fn stand(&mut self, tunnel: Tunnel, shutdown: &CancellationToken) -> Next {
-        tracing::info!(peer = %self.url, hub = tunnel.peer.server_id, "Connected to hub.");
+        tracing::info!(peer = %self.address.url, hub = tunnel.peer.server_id, "Connected to hub.");
         self.board
             .up(self.number, &tunnel.peer.server_id, &tunnel.peer.endpoints);
         self.backoff = self.backoff.spread_over(tunnel.peer.spread);
@@ -143,15 +148,14 @@ impl Line {
     fn tell(&self, error: &ConnectError) {
         let cause = error as &dyn std::error::Error;
         if error.outcome() == Outcome::Duplicate {
-            tracing::debug!(peer = %self.url, error = cause, "Left a hub that there is a tunnel to.");
+            tracing::debug!(peer = %self.address.url, error = cause, "Left a hub that there is a tunnel to.");
             return;
         }
-        tracing::warn!(peer = %self.url, error = cause, "Could not connect to hub.");
-        // Whoever is told more needs no advice beside it.
+        tracing::warn!(peer = %self.address.url, error = cause, "Could not connect to hub.");
         let is_unknown = matches!(error, ConnectError::Handshake(HandshakeError::Refused(away))
-            if away.reason == GoAwayReason::IdentityRefused && away.text == tunnel::NOT_REGISTERED);
+            if away.reason == GoAwayReason::IdentityRefused);
         if is_unknown {
-            // What only a commit can change; docs/register-a-cluster.md quotes this line.
+            // What only a commit can change, and the hub may have said more; docs/register-a-cluster.md quotes this line.
             tracing::warn!(
                 cluster = %self.dialer.cluster,
                 "The hub does not know this cluster with this key. Push its file, as flotilla agent join prints it, to clusters/ of the fleet repository."
@@ -159,7 +163,7 @@ impl Line {
         } else if error.is_denied() {
             // docs/networks.md quotes this line.
             tracing::warn!(
-                peer = %self.url,
+                peer = %self.address.url,
                 "A proxy or a server before the hub does not let this agent through. Correct the name and password of --proxy, or what that server allows; it is asked again each minute."
             );
         }

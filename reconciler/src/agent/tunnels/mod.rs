@@ -53,9 +53,9 @@ impl Dialer {
         let board = Arc::new(Board::new(&self.hubs));
         let mut lines = JoinSet::new();
         loop {
-            while let Some((number, url)) = board.next_line() {
-                let span = tracing::info_span!("line", peer = %url);
-                let line = line::Line::new(Arc::clone(&self), Arc::clone(&board), number, url);
+            while let Some((number, address)) = board.next_line() {
+                let span = tracing::info_span!("line", peer = %address.url);
+                let line = line::Line::new(Arc::clone(&self), Arc::clone(&board), number, address);
                 lines.spawn(line.run(shutdown.clone()).instrument(span));
             }
             tokio::select! {
