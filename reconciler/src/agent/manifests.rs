@@ -10,6 +10,7 @@ use render::ClusterName;
 use serde_json::{Value, json};
 use tunnel::PublicKey;
 
+use super::grants::{self, Grant};
 use crate::apply::NAMESPACE;
 
 /// Name of all that is the agent's own.
@@ -79,7 +80,10 @@ impl Manifests<'_> {
             (
                 "What every agent needs: namespaces for what it applies, what nodes have left, where replicas are divided by\n\
                  it, and which addresses Services have.",
-                vec![cluster_role(NAME, &agent_rules()), cluster_role_binding(NAME, NAME)],
+                vec![
+                    cluster_role(NAME, &rules(&grants::EVERYWHERE)),
+                    cluster_role_binding(NAME, NAME),
+                ],
             ),
             (
                 "Its own Lease, inventory and journal, and keys of SOPS documents.",
@@ -92,7 +96,7 @@ impl Manifests<'_> {
                  begins with system:, but Kubernetes cannot hold it to that: whoever can take this ServiceAccount can\n\
                  become anybody. Leave both out where nobody asks, with --sync-mode pull.",
                 vec![
-                    cluster_role(PEOPLE, &people_rules()),
+                    cluster_role(PEOPLE, &rules(&grants::PEOPLE)),
                     cluster_role_binding(PEOPLE, PEOPLE),
                 ],
             ));
@@ -229,84 +233,12 @@ fn secret(key: &str) -> Value {
     })
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
-    json!({ "apiGroups": [group], "resources": resources, "verbs": verbs })
-}
-
-/// What an agent asks of the whole cluster. Kubernetes lets everybody who is logged in discover kinds and health.
-fn agent_rules() -> [Value; 3] {
-    [
-        rule("", &["namespaces"], &["get", "create", "patch"]),
-        rule("", &["nodes", "pods"], &["list", "watch"]),
-        rule("networking.k8s.io", &["servicecidrs"], &["list"]),
-    ]
-}
-
-/// Acting as whoever asks, and writing what `access/` of the fleet repository grants them here.
-fn people_rules() -> [Value; 2] {
-    let bindings = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
-    let verbs = ["get", "list", "watch", "create", "patch", "delete", "bind", "escalate"];
-    [
-        rule("", &["users", "groups"], &["impersonate"]),
-        rule("rbac.authorization.k8s.io", &bindings, &verbs),
-    ]
-}
-
-/// What an agent asks of the namespace of its own things.
-fn own_rules() -> [Value; 3] {
-    [
-        rule(
-            "coordination.k8s.io",
-            &["leases"],
-            &["get", "create", "update", "patch"],
-        ),
-        rule(
-            "",
-            &["configmaps"],
-            &["get", "list", "create", "update", "patch", "delete"],
-        ),
-        rule("", &["secrets"], &["get", "list", "create", "update", "delete"]),
-    ]
-}
-
-/// One right that every agent needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Need {
-    /// `None`: in the whole cluster.
-    pub(super) namespace: Option<&'static str>,
-    pub(super) group: String,
-    pub(super) resource: String,
-    pub(super) verb: String,
-}
-
-/// The rights that every agent needs, one by one; those for what the feeds hold are not known here.
-pub(super) fn needs() -> Vec<Need> {
-    let words = |rule: &Value, field: &str| -> Vec<String> {
-        let list = rule[field].as_array().into_iter().flatten();
-        list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
-    };
-    let rules = agent_rules().into_iter().map(|rule| (None, rule));
-    let rules = rules.chain(own_rules().into_iter().map(|rule| (Some(NAMESPACE), rule)));
-    let mut needs = Vec::new();
-    for (namespace, rule) in rules {
-        for (resource, verb) in words(&rule, "resources").into_iter().flat_map(|resource| {
-            words(&rule, "verbs")
-                .into_iter()
-                .map(move |verb| (resource.clone(), verb))
-        }) {
-            needs.push(Need {
-                namespace,
-                group: words(&rule, "apiGroups").concat(),
-                resource,
-                verb,
-            });
-        }
-    }
-    needs
+fn rules(grants: &[Grant]) -> Vec<Value> {
+    grants.iter().map(|grant| grant.rule()).collect()
 }
 
 fn role() -> Value {
-    let rules = own_rules();
+    let rules = rules(&grants::OWN);
     json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata(NAME), "rules": rules })
 }
 
@@ -380,7 +312,7 @@ mod tests {
             hub_keys: &[PublicKey::from_bytes([7; 32])],
             image: "registry.example.com/flotilla:0.1.0",
             people,
-            allow: if people { "read" } else { "none" },
+            allow: if people { "read" } else { "look" },
             rights,
             key: key.map(str::to_owned),
         };
@@ -393,7 +325,7 @@ mod tests {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
             "metadata": { "name": "feeds", "namespace": "shop" },
-            "rules": [rule("", &["configmaps"], &["get"])],
+            "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"] }],
         });
         golden("join-fewest.yaml", &yaml(false, Rights::None, None));
         golden("join-roles.yaml", &yaml(true, Rights::Roles(vec![role]), None));

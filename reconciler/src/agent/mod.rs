@@ -9,6 +9,7 @@ mod applying;
 mod deliver;
 pub mod doctor;
 mod gate;
+mod grants;
 mod hub_keys;
 mod journal;
 mod look;

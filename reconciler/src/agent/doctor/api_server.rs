@@ -8,7 +8,7 @@ use kube::client::Body;
 use tokio::time::timeout;
 
 use super::{Step, Verdict};
-use crate::agent::manifests::{Need, needs};
+use crate::agent::grants::{Need, needs};
 use crate::fault::line;
 use crate::limits::{API_REQUEST_TIMEOUT, CLOCK_SKEW_SECONDS_MAX};
 
@@ -118,9 +118,9 @@ fn review(need: &Need) -> SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
             resource_attributes: Some(ResourceAttributes {
                 namespace: need.namespace.map(str::to_owned),
-                group: Some(need.group.clone()),
-                resource: Some(need.resource.clone()),
-                verb: Some(need.verb.clone()),
+                group: Some(need.group.to_owned()),
+                resource: Some(need.resource.to_owned()),
+                verb: Some(need.verb.to_owned()),
                 ..ResourceAttributes::default()
             }),
             ..SelfSubjectAccessReviewSpec::default()
