@@ -10,13 +10,14 @@ mod dependants;
 mod envelope;
 mod facts;
 mod framing;
+pub(crate) mod headers;
 mod intake;
 mod peer;
 mod ping;
 mod report;
 
 pub use accept::{Accepted, Refusal, accept};
-pub use caller::{Caller, IMPERSONATION_PREFIX};
+pub use caller::{Caller, NotImpersonated};
 pub use dependants::{ClaimVolume, Counted, Dependants, DependantsQuestion, ObjectDependants};
 pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};
 pub use facts::Facts;

@@ -20,12 +20,12 @@ use tokio::time::timeout;
 
 use super::caller::Identity;
 use super::gather::Gathered;
-use super::headers;
 use super::judge::{Entry, Refused, judge};
 use super::room::Room;
 use crate::apply::Unreached;
 use crate::fault;
 use crate::limits::{GATE_ANSWER_TIMEOUT, GATE_HEAD_BYTES_MAX, GATE_HEAD_TIMEOUT};
+use crate::wire::headers;
 
 /// What became of a stream.
 #[derive(Clone, Debug, Default)]
@@ -123,7 +123,7 @@ impl Forwarding<'_> {
         // Without whatever host the caller named: the client knows its own.
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         *forwarded.uri_mut() = path.parse().map_err(|_| Refused::unreadable("its path"))?;
-        *forwarded.headers_mut() = headers::asked(&parts.headers, self.entry == Entry::Interactive);
+        *forwarded.headers_mut() = headers::passed(&parts.headers, self.entry == Entry::Interactive);
         if let Some(identity) = self.identity {
             forwarded.headers_mut().extend(identity.headers.clone());
         }

@@ -3,8 +3,8 @@
 use http::{HeaderMap, Method, StatusCode, Uri};
 use render::access::{self, Attributes, Class};
 
-use super::headers;
 use crate::limits::GATE_ANSWER_TIMEOUT;
+use crate::wire::headers;
 
 /// The way by which a request came: what class of stream it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,6 @@ mod caller;
 mod dial;
 mod forward;
 mod gather;
-mod headers;
 mod judge;
 mod lend;
 mod line;

@@ -27,7 +27,7 @@ use crate::limits::{
     DOOR_HEAD_TIMEOUT, DOOR_OPENING_OF_CLUSTER_MAX, DOOR_RECONNECT_HOPE, DOOR_RECONNECT_PATIENCE,
     DOOR_REQUESTS_OF_CLUSTER_MAX, DOOR_WAITING_OF_CLUSTER_MAX, DOOR_WAITING_TIMEOUT,
 };
-use crate::wire::{Caller, IMPERSONATION_PREFIX, write_message};
+use crate::wire::{Caller, write_message};
 
 /// How long a tunnel that broke under a request rests before the next one is looked for.
 const BROKEN_REST: Duration = Duration::from_millis(50);
@@ -186,11 +186,7 @@ impl Carrier {
                 false => converse(stream, request, None, holding).await,
             };
         }
-        let caller = Caller {
-            user: errand.person.user.clone(),
-            groups: errand.person.groups.clone(),
-            request_id: errand.request_id.clone(),
-        };
+        let caller = caller(errand);
         let request = request_to(errand, errand.cluster.as_str())?;
         let upgrade = match std::mem::replace(&mut errand.goal, Goal::Read) {
             Goal::Interactive(upgrade) => Some(upgrade),
@@ -211,6 +207,14 @@ impl Carrier {
         }
         drop(opening);
         conversation.await
+    }
+}
+
+fn caller(errand: &Errand) -> Caller {
+    Caller {
+        user: errand.person.user.clone(),
+        groups: errand.person.groups.clone(),
+        request_id: errand.request_id.clone(),
     }
 }
 
@@ -260,22 +264,15 @@ async fn ask(client: Client, errand: &Errand) -> Result<Response<Body>, NotCarri
         .body(kube::client::Body::from(errand.body.to_vec()))
         .map_err(|error| NotCarried::Broken(error.to_string()))?;
     *request.headers_mut() = errand.headers.clone();
-    for (name, who) in impersonated(&errand.person) {
-        let value = HeaderValue::from_str(&who).map_err(|error| NotCarried::Broken(error.to_string()))?;
-        request.headers_mut().append(name, value);
-    }
+    let person = caller(errand).impersonation();
+    let person = person.map_err(|nobody| NotCarried::Refused(OpenCode::NotAllowed, nobody.to_string()))?;
+    request.headers_mut().extend(person);
     let mut response = client.send(request).await.map_err(|error| {
         tracing::debug!(cluster = %errand.cluster, error = line(&error), "Got no answer of an API server.");
         NotCarried::Broken(Unreached::of(&error).to_string())
     })?;
     screen::from_cluster(response.headers_mut());
     Ok(response.map(Body::new))
-}
-
-fn impersonated(person: &Person) -> impl Iterator<Item = (&'static str, String)> {
-    let user = std::iter::once(("impersonate-user", format!("{IMPERSONATION_PREFIX}{}", person.user)));
-    let groups = person.groups.iter();
-    user.chain(groups.map(|group| ("impersonate-group", format!("{IMPERSONATION_PREFIX}{group}"))))
 }
 
 fn refused(error: OpenError) -> NotCarried {

@@ -1,40 +1,9 @@
 //! What a request may carry: decided by its method and headers, before anybody looks at who sent it.
 
-use http::{HeaderMap, HeaderName, Method, Version, header};
+use http::{HeaderMap, Method, Version, header};
 use render::access::Class;
 
-/// Headers that a cluster may need to answer. A list of what goes on, since nobody knows all that must not.
-const READ_HEADERS: [HeaderName; 6] = [
-    header::ACCEPT,
-    header::ACCEPT_ENCODING,
-    header::CONTENT_TYPE,
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::USER_AGENT,
-];
-
-/// As [`READ_HEADERS`], for what becomes another protocol.
-const UPGRADE_HEADERS: [HeaderName; 7] = [
-    header::CONNECTION,
-    header::UPGRADE,
-    header::SEC_WEBSOCKET_KEY,
-    header::SEC_WEBSOCKET_VERSION,
-    header::SEC_WEBSOCKET_PROTOCOL,
-    header::SEC_WEBSOCKET_EXTENSIONS,
-    HeaderName::from_static("x-stream-protocol-version"),
-];
-
-/// Headers that belong to one connection and go no further.
-const HOP_BY_HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-];
+use crate::wire::headers;
 
 /// What is wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +48,14 @@ pub(super) fn check_headers(method: &Method, headers: &HeaderMap) -> Result<(), 
     if !known.contains(method) {
         return Err(Fault::Method);
     }
+    if headers::impersonates(headers) {
+        return Err(Fault::Impersonates);
+    }
     for name in headers.keys() {
-        let name = name.as_str();
-        if name.starts_with("impersonate-") || name.starts_with("x-remote-") {
-            return Err(Fault::Impersonates);
-        }
-        if matches!(name, "x-http-method-override" | "x-http-method" | "x-method-override") {
+        if matches!(
+            name.as_str(),
+            "x-http-method-override" | "x-http-method" | "x-method-override"
+        ) {
             return Err(Fault::Overrides);
         }
     }
@@ -96,11 +67,7 @@ pub(super) fn check_class(version: Version, method: &Method, headers: &HeaderMap
     if class == Class::Interactive {
         return Ok(());
     }
-    let connection = headers.get_all(header::CONNECTION).iter();
-    let upgrades = connection
-        .filter_map(|value| value.to_str().ok())
-        .any(|value| value.to_ascii_lowercase().contains("upgrade"));
-    if upgrades || headers.contains_key(header::UPGRADE) {
+    if headers::upgrades(headers) {
         return Err(Fault::Upgrades);
     }
     let lengths = headers.get_all(header::CONTENT_LENGTH).iter().count();
@@ -120,37 +87,18 @@ pub(super) fn check_class(version: Version, method: &Method, headers: &HeaderMap
 
 /// What of a request's headers goes on to a cluster.
 pub(super) fn to_cluster(headers: &HeaderMap, class: Class) -> HeaderMap {
-    let upgrade: &[HeaderName] = match class {
-        Class::Interactive => &UPGRADE_HEADERS,
-        Class::Read | Class::Write => &[],
-    };
-    let mut kept = HeaderMap::new();
-    for name in READ_HEADERS.iter().chain(upgrade) {
-        for value in headers.get_all(name) {
-            kept.append(name, value.clone());
-        }
-    }
-    kept
+    headers::passed(headers, class == Class::Interactive)
 }
 
 /// Takes from an answer's headers what belonged to the connection that it came by.
 pub(super) fn from_cluster(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in HOP_BY_HOP.iter().chain(&named) {
-        headers.remove(name);
-    }
-    // Whose cookies they would be nobody knows.
-    headers.remove(header::SET_COOKIE);
+    headers::answered(headers, false);
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {

@@ -1,11 +1,13 @@
-//! Which headers go on. A list of those that do, since one of those that do not is never complete: credentials,
-//! impersonation, other methods than the request line's, and whatever a server learns to believe next.
+//! Which headers of a person's request go on to a cluster, and which of its answer come back. Hub and agent each ask this.
+//!
+//! A list of those that go on, since one of those that do not is never complete: credentials, impersonation, other methods
+//! than the request line's, and whatever a server learns to believe next.
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, PROXY_AUTHENTICATE, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
-    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE, USER_AGENT, WWW_AUTHENTICATE,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, SET_COOKIE, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT, WWW_AUTHENTICATE,
 };
 
 /// What any request may say.
@@ -30,11 +32,12 @@ const UPGRADING: [HeaderName; 6] = [
     HeaderName::from_static("x-stream-protocol-version"),
 ];
 
-/// What of an answer concerns the two at the ends of one connection, or the agent's own credential.
-const ANSWERED_HERE: [HeaderName; 9] = [
+/// What of an answer concerns the two at the ends of one connection, or the credential of who asked.
+const ANSWERED_HERE: [HeaderName; 10] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
     SET_COOKIE,
     TE,
     TRAILER,
@@ -47,7 +50,7 @@ const ANSWERED_HERE: [HeaderName; 9] = [
 const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// Whether a request asks to be somebody: what no hub passes on.
-pub(super) fn impersonates(headers: &HeaderMap) -> bool {
+pub(crate) fn impersonates(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| {
         let name = name.as_str();
         name.starts_with("impersonate-") || name.starts_with("x-remote-")
@@ -55,12 +58,18 @@ pub(super) fn impersonates(headers: &HeaderMap) -> bool {
 }
 
 /// Whether a request asks for another protocol than HTTP.
-pub(super) fn upgrades(headers: &HeaderMap) -> bool {
-    headers.contains_key(UPGRADE)
+pub(crate) fn upgrades(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE) || of_connection(headers).any(|name| name.eq_ignore_ascii_case("upgrade"))
+}
+
+/// What a connection says of itself: headers that go no further than it.
+fn of_connection(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lists = headers.get_all(CONNECTION).iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).map(str::trim)
 }
 
 /// The headers of a request that go on; `upgrading` if it may ask for another protocol.
-pub(super) fn asked(headers: &HeaderMap, upgrading: bool) -> HeaderMap {
+pub(crate) fn passed(headers: &HeaderMap, upgrading: bool) -> HeaderMap {
     let mut passed = HeaderMap::with_capacity(headers.len());
     let copy = |passed: &mut HeaderMap, name: &HeaderName| {
         for value in headers.get_all(name) {
@@ -70,7 +79,7 @@ pub(super) fn asked(headers: &HeaderMap, upgrading: bool) -> HeaderMap {
     for name in &ASKED {
         copy(&mut passed, name);
     }
-    if upgrading && upgrades(headers) {
+    if upgrading && headers.contains_key(UPGRADE) {
         for name in &UPGRADING {
             copy(&mut passed, name);
         }
@@ -103,9 +112,10 @@ fn without_tokens(headers: &mut HeaderMap) {
 }
 
 /// Takes out of an answer what is not for the asker. One that changes the protocol keeps what says so.
-pub(super) fn answered(headers: &mut HeaderMap, upgraded: bool) {
-    for name in &ANSWERED_HERE {
-        if !(upgraded && (name == CONNECTION || name == UPGRADE)) {
+pub(crate) fn answered(headers: &mut HeaderMap, upgraded: bool) {
+    let named: Vec<HeaderName> = of_connection(headers).filter_map(|name| name.parse().ok()).collect();
+    for name in ANSWERED_HERE.iter().chain(&named) {
+        if !(upgraded && (*name == CONNECTION || *name == UPGRADE)) {
             headers.remove(name);
         }
     }
@@ -145,10 +155,10 @@ mod tests {
                 "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0",
             ),
         ]);
-        let plain = asked(&all, false);
+        let plain = passed(&all, false);
         let names: Vec<&str> = plain.keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["accept", "user-agent"]);
-        let upgrading = asked(&all, true);
+        let upgrading = passed(&all, true);
         assert_eq!(
             upgrading[SEC_WEBSOCKET_PROTOCOL], "v5.channel.k8s.io",
             "without the token"
@@ -175,6 +185,13 @@ mod tests {
     }
 
     #[test]
+    fn a_wish_for_another_protocol_is_seen_in_either_header() {
+        assert!(upgrades(&headers(&[("upgrade", "SPDY/3.1")])));
+        assert!(upgrades(&headers(&[("connection", "keep-alive, Upgrade")])));
+        assert!(!upgrades(&headers(&[("connection", "keep-alive")])));
+    }
+
+    #[test]
     fn an_answer_keeps_what_is_for_the_asker() {
         let mut answer = headers(&[
             ("content-type", "application/json"),
@@ -182,7 +199,8 @@ mod tests {
             ("warning", "299 - old"),
             ("retry-after", "1"),
             ("audit-id", "a"),
-            ("connection", "close"),
+            ("connection", "close, x-own"),
+            ("x-own", "1"),
             ("transfer-encoding", "chunked"),
             ("www-authenticate", "Bearer"),
             ("set-cookie", "a=b"),
@@ -193,6 +211,16 @@ mod tests {
         assert_eq!(
             names,
             ["audit-id", "content-length", "content-type", "retry-after", "warning"]
+        );
+        let mut switched = headers(&[
+            ("connection", "upgrade"),
+            ("upgrade", "websocket"),
+            ("set-cookie", "a=b"),
+        ]);
+        answered(&mut switched, true);
+        assert_eq!(
+            switched,
+            headers(&[("connection", "upgrade"), ("upgrade", "websocket")])
         );
     }
 }
