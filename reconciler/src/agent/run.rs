@@ -19,7 +19,7 @@ use super::presence::Keeper;
 use super::secrets::SecretJournal;
 use super::store::{Kept, Store};
 use super::streams::Streams;
-use super::tunnels::{Dialer, Way};
+use super::tunnels::{Dialer, Way, hang_ups};
 use crate::apply::{ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
 use crate::audit::{AuditError, AuditLog, AuditTo};
 use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
@@ -141,6 +141,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         keeper: Arc::clone(&keeper),
         instance: instance(),
         token: options.token,
+        hang_ups: hang_ups(),
     });
     let dial = dialer.run(shutdown.clone()).instrument(tracing::info_span!("tunnel"));
     let apply = applying::run(options.client, applier, &holdings, applied, shutdown.clone());

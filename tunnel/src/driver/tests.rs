@@ -182,3 +182,19 @@ async fn a_runtime_that_ends_fails_streams_instead_of_leaving_them_waiting() {
         Some(CloseReason::Aborted)
     );
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_socket_gives_up_on_a_peer_when_the_tunnel_would() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let dialled = TcpStream::connect(listener.local_addr().expect("it is bound"));
+    let socket = dialled.await.expect("it listens");
+    tune(&socket).expect("it takes them");
+    let settings = socket2::SockRef::from(&socket);
+    assert_eq!(settings.tcp_user_timeout().expect("it says"), Some(DEAD_AFTER));
+    assert_eq!(settings.tcp_notsent_lowat().expect("it says"), NOTSENT_LOWAT_BYTES);
+    assert!(
+        !settings.keepalive().expect("it says"),
+        "pings of the tunnel's own are enough"
+    );
+}

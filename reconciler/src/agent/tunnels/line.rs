@@ -39,7 +39,7 @@ enum Next {
 
 impl Line {
     pub(super) fn new(dialer: Arc<Dialer>, board: Arc<Board>, number: Number, address: Address) -> Self {
-        let wake = Wake::new(dialer.way.first_stop(&address.url));
+        let wake = Wake::new(dialer.hang_ups.clone(), dialer.way.first_stop(&address.url));
         Self {
             dialer,
             board,

@@ -22,6 +22,8 @@ use tunnel::{Allowance, SecretKey, Token};
 
 pub use self::way::Way;
 
+pub(super) use self::wake::{HangUps, hang_ups};
+
 use self::board::Board;
 use super::deliver::Holdings;
 use super::presence::Keeper;
@@ -45,6 +47,8 @@ pub(super) struct Dialer {
     pub(super) instance: String,
     /// A bootstrap token; mostly none.
     pub(super) token: Token,
+    /// Somebody says that it shall dial at once.
+    pub(super) hang_ups: HangUps,
 }
 
 impl Dialer {
@@ -75,3 +79,6 @@ impl Dialer {
         self.keeper.tell(held);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,28 +2,47 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::sleep;
+use tracing::Instrument as _;
 use tunnel::endpoint::addresses;
 
 use crate::agent::own_address::own_address;
 use crate::limits::ADDRESS_LOOK;
 
+/// How often somebody said that an agent shall dial anew.
+pub(in crate::agent) type HangUps = watch::Receiver<u32>;
+
+/// Counts SIGHUPs of this process, for as long as somebody listens; none where signals cannot be had.
+pub(in crate::agent) fn hang_ups() -> HangUps {
+    let (count, counted) = watch::channel(0_u32);
+    if let Ok(mut signals) = signal(SignalKind::hangup()) {
+        let counting = async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = count.closed() => return,
+                    Some(()) = signals.recv() => count.send_modify(|count| *count = count.wrapping_add(1)),
+                }
+            }
+        };
+        tokio::spawn(counting.instrument(tracing::info_span!("signals")));
+    }
+    counted
+}
+
 /// What a line listens to.
 #[derive(Debug)]
 pub(super) struct Wake {
-    /// `None` where signals cannot be had.
-    hang_up: Option<Signal>,
+    hang_ups: HangUps,
     /// What is dialled first; `None` for an address that nobody understands.
     stop: Option<(String, u16)>,
 }
 
 impl Wake {
-    pub(super) fn new(stop: Option<(String, u16)>) -> Self {
-        Self {
-            hang_up: signal(SignalKind::hangup()).ok(),
-            stop,
-        }
+    pub(super) fn new(hang_ups: HangUps, stop: Option<(String, u16)>) -> Self {
+        Self { hang_ups, stop }
     }
 
     /// While there is no tunnel: waits for a reason to dial before the time, and says which. Cancel-safe.
@@ -61,7 +80,7 @@ impl Wake {
     async fn is_told_within_a_look(&mut self) -> bool {
         tokio::select! {
             biased;
-            () = told(self.hang_up.as_mut()) => true,
+            () = told(&mut self.hang_ups) => true,
             () = sleep(ADDRESS_LOOK) => false,
         }
     }
@@ -76,12 +95,9 @@ async fn leaves_from(remote: Option<SocketAddr>) -> Option<IpAddr> {
     own_address(remote?).await
 }
 
-async fn told(hang_up: Option<&mut Signal>) {
-    match hang_up {
-        Some(signal) => {
-            let _told = signal.recv().await;
-        }
-        None => std::future::pending().await,
+async fn told(hang_ups: &mut HangUps) {
+    if hang_ups.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -91,7 +107,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_hub_that_nobody_knows_is_reached_from_nowhere() {
-        let nowhere = Wake::new(Some(("no.such.host.invalid".to_owned(), 9)));
+        let nowhere = Wake::new(watch::channel(0).1, Some(("no.such.host.invalid".to_owned(), 9)));
         assert_eq!(leaves_from(nowhere.remote().await).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_sighup_wakes_whoever_waits_for_a_dial() {
+        let mut wake = Wake::new(hang_ups(), None);
+        let pid = std::process::id().to_string();
+        let sent = std::process::Command::new("kill").args(["-HUP", &pid]).status();
+        assert!(sent.expect("kill runs").success());
+        assert_eq!(wake.before_the_time().await, "SIGHUP");
     }
 }
