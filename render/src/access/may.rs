@@ -76,17 +76,18 @@ pub fn may(access: &Access, person: &Person, place: Where<'_>, request: &Attribu
     }
 }
 
-/// Whether a person may reach into a container or port there: rights for class Interactive, and for nothing else. What
-/// runs a command asks for the verb `create`, however it is sent: a role that was meant to read, `get` on everything,
-/// would run commands otherwise.
+/// Whether a person may reach into a container or port there: rights for class Interactive, and for nothing else. It asks
+/// for the verb `create`, however it is sent: a role that was meant to read, `get` on everything, would run commands
+/// otherwise, and a proxy leads to whatever listens.
 pub fn may_interact(access: &Access, person: &Person, place: Where<'_>, request: &Attributes) -> Decision {
     if request.class() != Class::Interactive {
         return refused(access, person, place, request, "it reaches into nothing");
     }
-    let is_proxy = matches!(&request.target, Target::Resource { subresource, .. } if subresource == "proxy");
-    let verb = if is_proxy { request.verb } else { "create" };
-    let target = request.target.clone();
-    decide(access, person, place, &Attributes { verb, target })
+    let asked = Attributes {
+        verb: "create",
+        target: request.target.clone(),
+    };
+    decide(access, person, place, &asked)
 }
 
 /// What is said about a cluster of which a person may not know, whether it is there or not.
@@ -155,31 +156,18 @@ fn needed(what: &str) -> String {
     format!("no binding below access/ in the fleet repository {what}")
 }
 
-/// `list pods/log of apps in namespace shop`, as far as the request says it.
+/// `list deployments.apps/scale "web" in namespace shop`, as far as the request says it.
 fn wish(request: &Attributes) -> String {
-    let verb = request.verb;
-    let (group, namespace, resource, subresource, name) = match &request.target {
-        Target::Path(path) => return format!("{verb} {path}"),
-        Target::Resource {
-            group,
-            namespace,
-            resource,
-            subresource,
-            name,
-            ..
-        } => (group, namespace, resource, subresource, name),
-    };
-    let part = |before: &str, text: &str, behind: &str| match text {
-        "" => String::new(),
-        text => format!("{before}{text}{behind}"),
-    };
-    format!(
-        "{verb} {resource}{}{}{}{}",
-        part("/", subresource, ""),
-        part(".", group, ""),
-        part(" \"", name, "\""),
-        part(" in namespace ", namespace, ""),
-    )
+    let mut wish = format!("{} {}", request.verb, request.target.resource_name());
+    if let Target::Resource { namespace, name, .. } = &request.target {
+        if !name.is_empty() {
+            wish += &format!(" \"{name}\"");
+        }
+        if !namespace.is_empty() {
+            wish += &format!(" in namespace {namespace}");
+        }
+    }
+    wish
 }
 
 /// What kubectl asks before it asks for anything: which kinds there are, and what the caller may do. Whoever may read
@@ -211,6 +199,7 @@ impl Access {
         }
         match &binding.role {
             RoleRef::BuiltIn(role) => role.allows(request),
+            RoleRef::Own(_) if request.target.is_kubelet() => false,
             RoleRef::Own(key) => {
                 let mut rules = self.roles.get(key).into_iter().flat_map(|role| &role.rules);
                 rules.any(|rule: &Rule| rule.allows(request))

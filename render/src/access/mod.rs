@@ -7,6 +7,7 @@
 mod may;
 mod model;
 mod project;
+pub mod query;
 pub mod request;
 mod rule;
 pub mod token;

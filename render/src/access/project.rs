@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::model::{Access, Binding, PREFIX, RBAC_API_VERSION, RBAC_GROUP, Role, RoleRef, Rule, ScopedName, Subject};
-use super::request::INTERACTIVE;
+use super::request::{INTERACTIVE, KUBELET};
 use crate::digest::Digest;
 use crate::selector::LabelSelector;
 
@@ -169,6 +169,14 @@ const READING: [&str; 3] = ["get", "list", "watch"];
 /// What of a rule can ever be used: its reading, and its reaching into containers and ports. Nothing else is told to a
 /// cluster, so that its RBAC refuses a write that hub and agent let through.
 fn usable(rule: &Rule) -> Vec<Rule> {
+    let kept = |resource: &&String| *resource != KUBELET;
+    let rule = &Rule {
+        resources: rule.resources.iter().filter(kept).cloned().collect(),
+        ..rule.clone()
+    };
+    if rule.resources.is_empty() && rule.non_resource_urls.is_empty() {
+        return Vec::new();
+    }
     let all = rule.verbs.iter().any(|verb| verb == "*");
     let of = |verb: &&&str| all || rule.verbs.iter().any(|own| own == *verb);
     let reading = Rule {

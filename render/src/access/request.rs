@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::query;
+
 /// What Kubernetes' authorisation calls a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attributes {
@@ -49,7 +51,7 @@ pub enum Class {
     Write,
 }
 
-/// A path that could be read in two ways.
+/// A path or a query that could be read in two ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclear(
     /// What is wrong with it.
@@ -58,7 +60,7 @@ pub struct Unclear(
 
 impl fmt::Display for Unclear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the path of the request is unclear: {}", self.0)
+        write!(f, "the request is unclear: {}", self.0)
     }
 }
 
@@ -67,6 +69,9 @@ const PATH_BYTES_MAX: usize = 2_048;
 
 /// Subresources behind which whatever a pod or node listens to is reached.
 pub(super) const INTERACTIVE: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
+
+/// See [`Target::is_kubelet`].
+pub(super) const KUBELET: &str = "nodes/proxy";
 
 /// Questions about the caller's own rights and self: they are asked by POST and kept nowhere.
 const SELF_REVIEWS: [(&str, &str); 3] = [
@@ -80,10 +85,11 @@ pub fn attributes(method: &str, path: &str, query: Option<&str>) -> Result<Attri
     check(path)?;
     let parts: Vec<&str> = path[1..].split('/').filter(|part| !part.is_empty()).collect();
     let resource = match parts.as_slice() {
-        ["api", version, rest @ ..] if !rest.is_empty() => resource("", version, rest),
-        ["apis", group, version, rest @ ..] if !rest.is_empty() => resource(group, version, rest),
+        ["api", version, rest @ ..] if !rest.is_empty() => Some(resource("", version, rest)?),
+        ["apis", group, version, rest @ ..] if !rest.is_empty() => Some(resource(group, version, rest)?),
         _ => None,
     };
+    query::check_keys(query)?;
     let Some(mut target) = resource else {
         return Ok(Attributes {
             verb: method_verb(method),
@@ -93,18 +99,56 @@ pub fn attributes(method: &str, path: &str, query: Option<&str>) -> Result<Attri
     let is_list = matches!(&target, Target::Resource { name, .. } if name.is_empty());
     let verb = match method {
         // Of one object by its path no API server gives a watch.
-        "GET" | "HEAD" if is_list && watches(query) => "watch",
+        "GET" | "HEAD" if is_list && query::watches(query)? => "watch",
         "GET" | "HEAD" if is_list => "list",
         "DELETE" if is_list => "deletecollection",
         _ => method_verb(method),
     };
     if let Target::Resource { name, .. } = &mut target
         && matches!(verb, "list" | "watch")
-        && let Some(selected) = selected_name(query)
+        && let Some(selected) = query::selected_name(query)?
     {
         *name = selected;
     }
     Ok(Attributes { verb, target })
+}
+
+impl Class {
+    /// Its name, as the audit logs and metrics have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Interactive => "interactive",
+            Self::Write => "write",
+        }
+    }
+}
+
+impl Target {
+    /// What it is called everywhere: `deployments.apps/scale` without name and namespace, or the path.
+    #[must_use]
+    pub fn resource_name(&self) -> String {
+        match self {
+            Self::Path(path) => path.clone(),
+            Self::Resource {
+                group,
+                resource,
+                subresource,
+                ..
+            } => {
+                let dot = if group.is_empty() { "" } else { "." };
+                let slash = if subresource.is_empty() { "" } else { "/" };
+                format!("{resource}{dot}{group}{slash}{subresource}")
+            }
+        }
+    }
+
+    /// Whether it is what a node's kubelet answers, behind the API server's proxy: all pods of the node, and commands in
+    /// them, by paths that no rule tells apart.
+    pub(super) fn is_kubelet(&self) -> bool {
+        matches!(self, Self::Resource { group, .. } if group.is_empty()) && self.resource_name() == KUBELET
+    }
 }
 
 impl Attributes {
@@ -166,8 +210,8 @@ fn check(path: &str) -> Result<(), Unclear> {
     Ok(())
 }
 
-/// `None` for what has the form of no resource, such as the deprecated `/api/v1/watch/…`.
-fn resource(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
+/// What follows the version, of which there is some.
+fn resource(group: &str, version: &str, rest: &[&str]) -> Result<Target, Unclear> {
     let (namespace, rest) = match rest {
         // The Namespace itself, and what is in it but for its own subresources.
         ["namespaces", namespace, resource, more @ ..]
@@ -176,7 +220,12 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
             (*namespace, &rest[2..])
         }
         ["namespaces", namespace, ..] => (*namespace, rest),
-        ["watch" | "proxy", ..] => return None,
+        // An API server takes the verb from there, and what is asked for from what follows.
+        ["watch" | "proxy", ..] => {
+            return Err(Unclear(
+                "a verb stands before what it asks for, as nobody writes it any more",
+            ));
+        }
         _ => ("", rest),
     };
     let (resource, name, subresource) = match rest {
@@ -184,9 +233,9 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         [resource, name] => (*resource, *name, ""),
         // Behind a proxy any path follows.
         [resource, name, subresource, ..] => (*resource, *name, *subresource),
-        [] => return None,
+        [] => return Err(Unclear("it names nothing")),
     };
-    Some(Target::Resource {
+    Ok(Target::Resource {
         group: group.to_owned(),
         version: version.to_owned(),
         namespace: namespace.to_owned(),
@@ -206,54 +255,6 @@ fn method_verb(method: &str) -> &'static str {
         // No right names it.
         _ => "unknown",
     }
-}
-
-/// Whether a query asks for a watch, in any of the forms that the API server takes for true.
-fn watches(query: Option<&str>) -> bool {
-    let is_watch = |pair: &str| match pair.split_once('=') {
-        Some(("watch", value)) => !matches!(value, "false" | "0"),
-        None => pair == "watch",
-        Some(_) => false,
-    };
-    query.unwrap_or_default().split('&').any(is_watch)
-}
-
-/// The one object that a list or a watch is narrowed to by `fieldSelector`, as `kubectl get pod a --watch` asks. What could
-/// be meant otherwise narrows nothing.
-fn selected_name(query: Option<&str>) -> Option<String> {
-    let mut selectors = query?.split('&').filter_map(|pair| pair.strip_prefix("fieldSelector="));
-    let selector = decoded(selectors.next()?)?;
-    if selectors.next().is_some() || selector.contains('\\') {
-        return None;
-    }
-    let name = selector.split(',').find_map(|term| {
-        let value = term.strip_prefix("metadata.name")?.strip_prefix('=')?;
-        Some(value.strip_prefix('=').unwrap_or(value))
-    })?;
-    let is_name = !matches!(name, "" | "." | "..") && !name.contains(['/', '%', '=', '!']);
-    is_name.then(|| name.to_owned())
-}
-
-/// A value of a query, if it is ASCII.
-fn decoded(text: &str) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let (c, behind) = match first {
-            '%' => {
-                let byte = u8::from_str_radix(rest.get(1..3)?, 16).ok()?;
-                (char::from(byte), rest.get(3..)?)
-            }
-            '+' => (' ', &rest[1..]),
-            c => (c, &rest[c.len_utf8()..]),
-        };
-        if !c.is_ascii() {
-            return None;
-        }
-        out.push(c);
-        rest = behind;
-    }
-    Some(out)
 }
 
 #[cfg(test)]
@@ -352,23 +353,9 @@ mod tests {
         let named = |query: &str, expected: &str| check("GET", &format!("{pods}?{query}"), expected, Class::Read);
         named("fieldSelector=metadata.name%3Dweb&watch=1", "watch /v1 a/pods/web/");
         named("fieldSelector=metadata.name==web", "list /v1 a/pods/web/");
-        named(
-            "limit=5&fieldSelector=spec.nodeName%3Dn%2Cmetadata.name%3Dweb",
-            "list /v1 a/pods/web/",
-        );
-        for other in [
-            "metadata.name!=web",
-            "metadata.namespace=web",
-            "metadata.name=web&fieldSelector=metadata.name=b",
-            "metadata.name=..",
-            "metadata.name=a%2Fb",
-            "metadata.name=a%5C,b",
-            "metadata.name=",
-            "metadata.name=%",
-            "metadata.name=%ff",
-        ] {
-            named(&format!("fieldSelector={other}"), "list /v1 a/pods//");
-        }
+        named("watch=FALSE", "list /v1 a/pods//");
+        named("watch", "watch /v1 a/pods//");
+        named("command=a&command=b", "list /v1 a/pods//");
         check(
             "GET",
             &format!("{pods}/web?watch=true"),
@@ -455,6 +442,22 @@ mod tests {
             "/a?b",
         ] {
             assert!(attributes("GET", path, None).is_err(), "{path:?} is unclear");
+        }
+        for path in ["watch/secrets", "watch", "proxy/nodes/n", "watch/namespaces/a/pods"] {
+            for path in [format!("/api/v1/{path}"), format!("/apis/apps/v1/{path}")] {
+                assert!(attributes("GET", &path, None).is_err(), "{path:?} is unclear");
+            }
+        }
+        for query in [
+            "field%53elector=&fieldSelector=metadata.name%3Dmine",
+            "fieldSelector=metadata.name%3Dmine&fieldSelector=",
+            "w%61tch=1",
+            "watch=0&watch=1",
+            "watch=1;x",
+            "watch=%zz",
+        ] {
+            let pods = attributes("GET", "/api/v1/pods", Some(query));
+            assert!(pods.is_err(), "{query:?} is unclear: {pods:?}");
         }
         let colon = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode";
         assert!(attributes("GET", colon, None).is_ok(), "kubectl escapes colons");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use render::access::query;
 use render::name::{wrong_label_key, wrong_label_value};
 use render::selector::{LabelSelector, Operator, Requirement};
 
@@ -42,24 +43,27 @@ pub(super) enum Rows {
 }
 
 impl Query {
-    /// Reads decoded pairs. Parameters that change nothing here are let be.
+    /// Reads decoded pairs, none of which says what another says. Parameters that change nothing here are let be.
     pub(super) fn parse(pairs: &[(String, String)]) -> Result<Self, Refused> {
-        let mut query = Self::default();
-        for (key, value) in pairs {
+        let mut parsed = Self::default();
+        for (at, (key, value)) in pairs.iter().enumerate() {
+            if pairs.iter().skip(at + 1).any(|(other, _)| other == key) {
+                return Err(Refused::bad_request(format!("{key} is said twice")));
+            }
             match key.as_str() {
-                "labelSelector" => query.labels = label_selector(value)?,
-                "fieldSelector" => query.fields(value)?,
-                "watch" => query.watch = flag(value),
-                "resourceVersion" => query.resource_version.clone_from(value),
-                "limit" => query.limit = number(key, value)?.filter(|limit| *limit > 0),
-                "continue" => query.after = read_continue(value)?,
-                "allowWatchBookmarks" => query.bookmarks = flag(value),
-                "sendInitialEvents" => query.initial_events = flag(value),
+                "labelSelector" => parsed.labels = label_selector(value)?,
+                "fieldSelector" => parsed.fields(value)?,
+                "watch" => parsed.watch = query::is_true(value),
+                "resourceVersion" => parsed.resource_version.clone_from(value),
+                "limit" => parsed.limit = number(key, value)?.filter(|limit| *limit > 0),
+                "continue" => parsed.after = read_continue(value)?,
+                "allowWatchBookmarks" => parsed.bookmarks = query::is_true(value),
+                "sendInitialEvents" => parsed.initial_events = query::is_true(value),
                 "timeoutSeconds" => {
-                    query.timeout = number(key, value)?.map(|seconds| Duration::from_secs(seconds as u64));
+                    parsed.timeout = number(key, value)?.map(|seconds| Duration::from_secs(seconds as u64));
                 }
                 "includeObject" => {
-                    query.rows = match value.as_str() {
+                    parsed.rows = match value.as_str() {
                         "None" => Rows::None,
                         "Object" => Rows::Object,
                         _ => Rows::Metadata,
@@ -68,7 +72,7 @@ impl Query {
                 _ => {}
             }
         }
-        Ok(query)
+        Ok(parsed)
     }
 
     /// Whether it asks for this object.
@@ -83,18 +87,20 @@ impl Query {
     }
 
     fn fields(&mut self, text: &str) -> Result<(), Refused> {
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let known = part
-                .split_once('=')
-                .map(|(key, value)| (key, value.trim_start_matches('=')));
-            match known {
-                Some(("metadata.name", value)) => self.name = Some(value.to_owned()),
-                Some(("metadata.namespace", value)) => self.namespace = Some(value.to_owned()),
-                _ => {
-                    let message =
-                        format!("field selector {part:?}: only metadata.name= and metadata.namespace= are known");
-                    return Err(Refused::bad_request(message));
-                }
+        let unknown = || {
+            let message = format!("field selector {text:?}: only metadata.name= and metadata.namespace= are known");
+            Refused::bad_request(message)
+        };
+        for (field, value) in query::equal_fields(text).ok_or_else(unknown)? {
+            let own = match field {
+                "metadata.name" => &mut self.name,
+                "metadata.namespace" => &mut self.namespace,
+                _ => return Err(unknown()),
+            };
+            if own.replace(value.to_owned()).is_some() {
+                return Err(Refused::bad_request(format!(
+                    "field selector {text:?}: {field} is there twice"
+                )));
             }
         }
         Ok(())
@@ -114,10 +120,6 @@ fn read_continue(text: &str) -> Result<Option<(String, String)>, Refused> {
         .split_once('/')
         .ok_or_else(|| Refused::bad_request("continue is not a token of this API"))?;
     Ok(Some((parts.0.to_owned(), parts.1.to_owned())))
-}
-
-fn flag(value: &str) -> bool {
-    matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
 fn number(key: &str, value: &str) -> Result<Option<usize>, Refused> {
@@ -205,6 +207,8 @@ fn set_based(part: &str) -> Option<(&str, Operator, &str)> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use render::access::{Target, attributes};
+
     use super::*;
 
     #[track_caller]
@@ -245,10 +249,34 @@ mod tests {
         ] {
             assert!(label_selector(selector).is_err(), "{selector}");
         }
-        let pairs = [("fieldSelector".to_owned(), "status.phase=Running".to_owned())];
-        assert!(
-            Query::parse(&pairs).is_err(),
+        let unread = |text: &str| query::pairs(Some(text)).map(|pairs| Query::parse(&pairs).is_err());
+        assert_eq!(
+            unread("fieldSelector=status.phase=Running"),
+            Ok(true),
             "a field that is not indexed is not silently ignored"
         );
+        assert_eq!(unread("fieldSelector=metadata.name=a,metadata.name=b"), Ok(true));
+        assert_eq!(unread("watch=1&limit=1&watch=0"), Ok(true));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_the_door_judges_by_is_what_is_answered(
+            query in "((watch|w%61tch|fieldSelector|field%53elector|limit)=\
+                (metadata\\.name(=|==|%3D|!=)(a|b|%61|\\\\)?(,|%2C)?){0,2}(0|1|yes|FALSE|%zz|;|\\+)?&?){0,4}",
+        ) {
+            let path = "/apis/fleet.flotilla.dev/v1alpha1/managedclusters";
+            let (judged, pairs) = (attributes("GET", path, Some(&query)), query::pairs(Some(&query)));
+            if let (Ok(judged), Ok(pairs)) = (judged, pairs)
+                && let Ok(answered) = Query::parse(&pairs)
+            {
+                proptest::prop_assert_eq!(judged.verb == "watch", answered.watch, "{}", query);
+                if let Target::Resource { name, .. } = judged.target
+                    && !name.is_empty()
+                {
+                    proptest::prop_assert_eq!(Some(name), answered.name, "{}", query);
+                }
+            }
+        }
     }
 }

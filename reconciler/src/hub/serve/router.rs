@@ -10,6 +10,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderMap, Method, Uri, header};
+use render::access::query;
 use render::schedule::Reports;
 use render::{ClusterName, UnitKey};
 use serde_json::{Value, json};
@@ -363,10 +364,7 @@ fn asked(plural: &str, headers: &HeaderMap, uri: &Uri) -> Result<(Shape, Query),
 }
 
 fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Refused> {
-    let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
-    pairs
-        .map(|pairs| pairs.0)
-        .map_err(|error| Refused::bad_request(error.to_string()))
+    query::pairs(uri.query()).map_err(|unclear| Refused::bad_request(unclear.to_string()))
 }
 
 async fn listed(

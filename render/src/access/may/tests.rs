@@ -139,7 +139,6 @@ fn whoever_has_any_right_on_a_cluster_may_ask_what_it_has_and_what_they_may() {
         &access,
         &["g"],
         &[
-            ("GET /api/v1/watch/pods", "-"),
             ("GET /", "-"),
             ("GET /logs", "-"),
             ("POST /version", "-"),
@@ -270,6 +269,14 @@ fn what_reads_everything_runs_no_command() {
         &["g"],
         &exec.map(|text| (text, "ClusterRoleBinding b")),
     );
+    // Behind a proxy anything listens: behind a node's, what runs commands as exec does.
+    let proxies = [
+        "GET /api/v1/nodes/n/proxy/exec/a/p/c?command=id",
+        "GET /api/v1/namespaces/a/services/s/proxy/",
+        "GET /api/v1/namespaces/a/pods/p/proxy/",
+        "POST /api/v1/nodes/n/proxy/run/a/p/c",
+    ];
+    check(&access(&reading), &["g"], &proxies.map(|text| (text, "-")));
     let request = request(exec[0]);
     let labels = labels("staging");
     let place = Where::Cluster {
@@ -278,6 +285,29 @@ fn what_reads_everything_runs_no_command() {
     };
     let read = may(&access(&running), &person(&["g"]), place, &request);
     assert!(!read.is_allowed(), "it is never part of the path that reads");
+}
+
+#[test]
+fn a_kubelet_is_reached_by_cluster_admins_alone() {
+    let everything = role("r", "[{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]");
+    let named = role(
+        "r",
+        "[{apiGroups: [''], resources: [nodes/proxy, services/proxy], verbs: [get, create]}]",
+    );
+    let kubelet = "GET /api/v1/nodes/n/proxy/exec/a/p/c?command=id";
+    let service = "GET /api/v1/namespaces/a/services/s/proxy/";
+    for text in [everything, named] {
+        let access = access(&(text + &binding("b", "", "", "r", "g")));
+        check(&access, &["g"], &[(kubelet, "-"), (service, "ClusterRoleBinding b")]);
+    }
+    for (role, outcome) in [("admin", "-"), ("edit", "-"), ("cluster-admin", "ClusterRoleBinding b")] {
+        let access = access(&binding("b", "", "", role, "g"));
+        check(
+            &access,
+            &["g"],
+            &[(kubelet, outcome), (service, "ClusterRoleBinding b")],
+        );
+    }
 }
 
 #[test]
@@ -317,7 +347,7 @@ fn a_refusal_says_what_would_be_needed_and_nothing_of_clusters_that_one_may_not_
     };
     assert_eq!(
         sentence(&["g"], "staging", "GET /apis/apps/v1/namespaces/a/deployments/d/status"),
-        "\"ada\" (groups g) may not get deployments/status.apps \"d\" in namespace a on cluster paris: no binding below \
+        "\"ada\" (groups g) may not get deployments.apps/status \"d\" in namespace a on cluster paris: no binding below \
          access/ in the fleet repository gives them that"
     );
     assert_eq!(

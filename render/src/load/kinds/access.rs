@@ -216,6 +216,15 @@ fn check_resources(fields: &Fields<'_>, rule: &Rule) {
         } else if resource.ends_with("/*") {
             let message = format!("{resource:?} matches nothing: RBAC knows no star behind a slash");
             fields.doubt(&field, "NoEffect", message, "name each subresource, such as pods/log");
+        } else if resource == "nodes/proxy" {
+            let message =
+                format!("{resource:?} is never given: it leads to every pod of a node, and to commands in them");
+            fields.doubt(
+                &field,
+                "NoEffect",
+                message,
+                "remove it; only the role cluster-admin reaches it",
+            );
         }
     }
     for (index, group) in rule.api_groups.iter().enumerate() {

@@ -73,6 +73,10 @@ fn what_has_no_effect_or_cannot_work_is_said_where_it_stands() {
         &[],
     );
     about_role(
+        "rules: [{apiGroups: [''], resources: [nodes/proxy, services/proxy], verbs: [create]}]",
+        &["access/a.yaml:4 Warning NoEffect rules[0].resources[0]"],
+    );
+    about_role(
         "rules: [{apiGroups: [v1, apps/v1], resources: [Pods, pods/*], verbs: [get]}]",
         &[
             "access/a.yaml:4 Warning NoEffect rules[0].apiGroups[0]",
