@@ -402,9 +402,18 @@ pub const DOOR_IDLE_MAX: Duration = Duration::from_secs(120);
 /// Requests on one HTTP/2 connection at once: `kubectl get` of many kinds asks some dozens side by side.
 pub const DOOR_STREAMS_MAX: u32 = 250;
 
-/// Bytes of the body of a request at the door. Only questions about oneself have one, and an object that is refused is
-/// read for its name alone; the API server itself takes 3 MiB.
-pub const DOOR_BODY_BYTES_MAX: usize = 3 << 20;
+/// Bytes of the body of a request at the door. Only questions about oneself have one, of some hundred bytes each; 800 at
+/// one cluster are 50 MiB, here and at its agent.
+pub const DOOR_BODY_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of an object that is refused and read for its name alone. Whose is larger is told less.
+pub const DOOR_WRITTEN_BYTES_MAX: usize = 16 << 10;
+
+/// Objects that are read so at once; JSON takes some ten times its bytes. Whoever comes beyond is told less.
+pub const DOOR_WRITTEN_MAX: usize = 64;
+
+/// Bytes that a caller may send ahead over HTTP/2, of a request and of all together: no body is longer.
+pub const DOOR_WINDOW_BYTES: u32 = 64 << 10;
 
 /// How long the body of a request may take to come.
 pub const DOOR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -421,6 +430,9 @@ pub const DOOR_RECONNECT_HOPE: Duration = Duration::from_secs(35);
 
 /// Requests to one cluster at once; its tunnel takes 1,000 streams, and the hub's own have to find place.
 pub const DOOR_REQUESTS_OF_CLUSTER_MAX: usize = 800;
+
+/// Of these, of one person: a few kubectls and a program that watches every kind. The agent takes 256 of everybody.
+pub const DOOR_REQUESTS_OF_PERSON_MAX: usize = 100;
 
 /// Requests that wait for a place at one cluster, and how long.
 pub const DOOR_WAITING_OF_CLUSTER_MAX: usize = 200;

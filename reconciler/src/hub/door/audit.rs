@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use render::access::{Attributes, Class, Person, Target};
+use render::access::{Attributes, Person, Target};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -48,6 +48,9 @@ pub(super) struct Line {
     pub(super) namespace: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) name: String,
+    /// The binding by which it was allowed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) by: String,
     pub(super) bytes_up: u64,
     pub(super) bytes_down: u64,
     pub(super) duration_ms: u64,
@@ -71,28 +74,12 @@ impl Line {
 
     /// Takes over what was asked.
     pub(super) fn asked(&mut self, attributes: &Attributes) {
-        self.class = match attributes.class() {
-            Class::Read => "read",
-            Class::Interactive => "interactive",
-            Class::Write => "write",
-        };
+        self.class = attributes.class().as_str();
         self.verb = attributes.verb;
-        match &attributes.target {
-            Target::Path(path) => self.resource.clone_from(path),
-            Target::Resource {
-                group,
-                namespace,
-                resource,
-                subresource,
-                name,
-                ..
-            } => {
-                let dot = if group.is_empty() { "" } else { "." };
-                let slash = if subresource.is_empty() { "" } else { "/" };
-                self.resource = format!("{resource}{dot}{group}{slash}{subresource}");
-                self.namespace.clone_from(namespace);
-                self.name.clone_from(name);
-            }
+        self.resource = attributes.target.resource_name();
+        if let Target::Resource { namespace, name, .. } = &attributes.target {
+            self.namespace.clone_from(namespace);
+            self.name.clone_from(name);
         }
     }
 }

@@ -1,8 +1,7 @@
 //! One request through a cluster's tunnel, or to its API server where it has no agent, and its answer as it comes.
 
-use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -12,21 +11,18 @@ use hyper::upgrade::OnUpgrade;
 use kube::Client;
 use render::ClusterName;
 use render::access::Person;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Duration, Instant, sleep, timeout};
 use tunnel::{Open, OpenCode, OpenError, StreamError, TargetClass};
 
-use super::answered::Holding;
 use super::exchange::exchange;
+use super::lane::{Lanes, NoPlace, Place};
 use super::screen;
 use crate::apply::Unreached;
 use crate::fault::line;
 use crate::hub::asking::Door as Way;
 use crate::hub::dispatch::{Absent, Dispatch};
-use crate::limits::{
-    DOOR_HEAD_TIMEOUT, DOOR_OPENING_OF_CLUSTER_MAX, DOOR_RECONNECT_HOPE, DOOR_RECONNECT_PATIENCE,
-    DOOR_REQUESTS_OF_CLUSTER_MAX, DOOR_WAITING_OF_CLUSTER_MAX, DOOR_WAITING_TIMEOUT,
-};
+use crate::limits::{DOOR_HEAD_TIMEOUT, DOOR_RECONNECT_HOPE, DOOR_RECONNECT_PATIENCE};
 use crate::wire::{Caller, write_message};
 
 /// How long a tunnel that broke under a request rests before the next one is looked for.
@@ -61,8 +57,8 @@ pub(super) enum Goal {
 pub(super) enum NotCarried {
     /// Its agent is not connected.
     Away(Absent),
-    /// Too much waits for this cluster already.
-    Busy,
+    /// There is no place.
+    NoPlace(NoPlace),
     /// The agent, or the tunnel, said no.
     Refused(OpenCode, String),
     /// It did not answer in time.
@@ -76,35 +72,23 @@ pub(super) enum NotCarried {
 /// Carries requests, each cluster's apart.
 pub(super) struct Carrier {
     dispatch: Arc<Dispatch>,
-    lanes: Mutex<BTreeMap<ClusterName, Arc<Lane>>>,
+    lanes: Lanes,
     dialler: super::dial::Dialler,
 }
 
-/// The places that one cluster has.
-struct Lane {
-    requests: Arc<Semaphore>,
-    waiting: Semaphore,
-    opening: Arc<Semaphore>,
+/// An answer that began.
+pub(super) struct Carried {
+    pub(super) response: Response<Body>,
+    /// Both sides of what became another protocol: the caller's, and the cluster's.
+    pub(super) spliced: Option<(OnUpgrade, OnUpgrade)>,
 }
 
-impl Default for Lane {
-    fn default() -> Self {
+impl From<Response<Body>> for Carried {
+    fn from(response: Response<Body>) -> Self {
         Self {
-            requests: Arc::new(Semaphore::new(DOOR_REQUESTS_OF_CLUSTER_MAX)),
-            waiting: Semaphore::new(DOOR_WAITING_OF_CLUSTER_MAX),
-            opening: Arc::new(Semaphore::new(DOOR_OPENING_OF_CLUSTER_MAX)),
+            response,
+            spliced: None,
         }
-    }
-}
-
-impl Lane {
-    async fn place(&self, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, NotCarried> {
-        if let Ok(place) = Arc::clone(places).try_acquire_owned() {
-            return Ok(place);
-        }
-        let _waiting = self.waiting.try_acquire().map_err(|_| NotCarried::Busy)?;
-        let place = timeout(DOOR_WAITING_TIMEOUT, Arc::clone(places).acquire_owned()).await;
-        place.ok().and_then(Result::ok).ok_or(NotCarried::Busy)
     }
 }
 
@@ -112,32 +96,31 @@ impl Carrier {
     pub(super) fn new(dispatch: Arc<Dispatch>) -> Self {
         Self {
             dispatch,
-            lanes: Mutex::default(),
+            lanes: Lanes::default(),
             dialler: super::dial::Dialler::default(),
         }
     }
 
-    fn lane(&self, cluster: &ClusterName) -> Arc<Lane> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(lanes.entry(cluster.clone()).or_default())
+    /// A place for a request, before anything of it is kept.
+    pub(super) async fn place(&self, cluster: &ClusterName, person: &Person) -> Result<Place, NotCarried> {
+        let lane = self.lanes.lane(cluster);
+        lane.place(&person.user).await.map_err(NotCarried::NoPlace)
     }
 
-    /// Carries a request, and gives its answer once it begins. What has to stay for as long as the answer lasts is told to
-    /// `holding`.
-    pub(super) async fn carry(&self, mut errand: Errand, holding: &mut Holding) -> Result<Response<Body>, NotCarried> {
-        let lane = self.lane(&errand.cluster);
-        let place = lane.place(&lane.requests).await?;
+    /// Carries a request that has its place, and gives the answer once it begins.
+    pub(super) async fn carry(&self, mut errand: Errand) -> Result<Carried, NotCarried> {
+        let lane = self.lanes.lane(&errand.cluster);
         let until = Instant::now() + DOOR_RECONNECT_PATIENCE;
         let may_be_repeated = matches!(errand.goal, Goal::Read);
-        let answered = loop {
+        loop {
             let way = self
                 .dispatch
                 .door_soon(&errand.cluster, until, DOOR_RECONNECT_HOPE)
                 .await;
             let answered = match way.map_err(NotCarried::Away)? {
                 way @ (Way::Agent(_) | Way::Peer(_)) => {
-                    let opening = lane.place(&lane.opening).await?;
-                    timeout(DOOR_HEAD_TIMEOUT, self.through(&way, opening, &mut errand, holding)).await
+                    let opening = lane.opening().await.map_err(NotCarried::NoPlace)?;
+                    timeout(DOOR_HEAD_TIMEOUT, self.through(&way, opening, &mut errand)).await
                 }
                 Way::ApiServer(client) => timeout(DOOR_HEAD_TIMEOUT, ask(client, &errand)).await,
             };
@@ -149,10 +132,8 @@ impl Carrier {
                 sleep(BROKEN_REST).await;
                 continue;
             }
-            break answered.unwrap_or(Err(NotCarried::Late));
-        };
-        holding.keep(place);
-        answered
+            return answered.unwrap_or(Err(NotCarried::Late));
+        }
     }
 
     async fn through(
@@ -160,8 +141,7 @@ impl Carrier {
         way: &Way,
         opening: OwnedSemaphorePermit,
         errand: &mut Errand,
-        holding: &mut Holding,
-    ) -> Result<Response<Body>, NotCarried> {
+    ) -> Result<Carried, NotCarried> {
         let (class, target) = match &errand.goal {
             Goal::Read => (TargetClass::ApiServer, String::new()),
             Goal::Interactive(_) => (TargetClass::Interactive, String::new()),
@@ -181,9 +161,9 @@ impl Carrier {
             return match address.tls {
                 true => {
                     let stream = self.dialler.trust(stream, &address).await?;
-                    converse(stream, request, None, holding).await
+                    converse(stream, request, None).await
                 }
-                false => converse(stream, request, None, holding).await,
+                false => converse(stream, request, None).await,
             };
         }
         let caller = caller(errand);
@@ -197,7 +177,7 @@ impl Carrier {
             if let Err(error) = write_message(&mut stream, &caller).await {
                 return Err(broken(&error));
             }
-            converse(stream, request, upgrade, holding).await
+            converse(stream, request, upgrade).await
         };
         let mut conversation = std::pin::pin!(conversation);
         tokio::select! {
@@ -235,8 +215,7 @@ async fn converse<S>(
     stream: S,
     request: Request<Full<Bytes>>,
     upgrade: Option<OnUpgrade>,
-    holding: &mut Holding,
-) -> Result<Response<Body>, NotCarried>
+) -> Result<Carried, NotCarried>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -246,15 +225,17 @@ where
             return Err(NotCarried::Broken("it became another protocol unasked".to_owned()));
         };
         let there = hyper::upgrade::on(&mut response);
-        holding.splice(upgrade, there);
-        return Ok(response.map(|_| Body::empty()));
+        return Ok(Carried {
+            response: response.map(|_| Body::empty()),
+            spliced: Some((upgrade, there)),
+        });
     }
     screen::from_cluster(response.headers_mut());
-    Ok(response.map(Body::new))
+    Ok(response.map(Body::new).into())
 }
 
 /// Asks an API server with the hub's own credential, for the person.
-async fn ask(client: Client, errand: &Errand) -> Result<Response<Body>, NotCarried> {
+async fn ask(client: Client, errand: &Errand) -> Result<Carried, NotCarried> {
     if !matches!(errand.goal, Goal::Read) {
         return Err(NotCarried::NoAgent);
     }
@@ -272,7 +253,7 @@ async fn ask(client: Client, errand: &Errand) -> Result<Response<Body>, NotCarri
         NotCarried::Broken(Unreached::of(&error).to_string())
     })?;
     screen::from_cluster(response.headers_mut());
-    Ok(response.map(Body::new))
+    Ok(response.map(Body::new).into())
 }
 
 fn refused(error: OpenError) -> NotCarried {

@@ -2,9 +2,9 @@
 //!
 //! In: requests with a client certificate or a bearer token, under `/clusters/NAME/…`, in Clusternet's forms, or for the hub's
 //! own kinds. Out: the answer of the cluster's API server, as it comes through the tunnel; the hub's own; or a refusal that
-//! says what would be needed. [`porter`] reads a request from its first byte to its answer: [`screen`] looks at headers,
-//! [`login`] at who it is, `render::access` at their rights, [`carry`] brings it there, and [`audit`] writes down what
-//! became of it. No verb writes. What a cluster's own RBAC and its agent's policy say is deliberately not here.
+//! says what would be needed. [`porter`] brings a request from its first byte to its answer: [`screen`] looks at headers,
+//! [`login`] at who it is, [`verdict`] at their rights, [`carry`] brings it there, and [`audit`] writes down what became of
+//! it. No verb writes. What a cluster's own RBAC and its agent's policy say is deliberately not here.
 
 mod answered;
 mod audit;
@@ -14,6 +14,7 @@ mod dial;
 mod exchange;
 mod failures;
 mod files;
+mod lane;
 mod listen;
 mod login;
 mod oidc;
@@ -22,8 +23,10 @@ mod porter;
 mod refusal;
 mod route;
 mod screen;
+mod shares;
 mod tally;
 mod tokens;
+mod verdict;
 mod writes;
 
 use std::sync::Arc;
@@ -31,6 +34,7 @@ use std::sync::atomic::AtomicU64;
 
 use axum::Router;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use audit::AuditTo;
@@ -47,6 +51,7 @@ use self::login::Logins;
 use self::porter::Porter;
 use super::SharedState;
 use super::dispatch::Dispatch;
+use crate::limits::DOOR_WRITTEN_MAX;
 use crate::telemetry::process_name;
 
 /// A door that is bound, and not open yet.
@@ -119,6 +124,7 @@ pub(super) async fn run(
         interactive,
         name: process_name(),
         requests: AtomicU64::new(0),
+        written: Semaphore::new(DOOR_WRITTEN_MAX),
     };
     listen::run(listener, tls, Arc::new(porter), shutdown).await;
 }

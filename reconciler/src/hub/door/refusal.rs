@@ -5,11 +5,13 @@ use render::ClusterName;
 use tunnel::OpenCode;
 
 use super::carry::NotCarried;
+use super::lane::NoPlace;
 use super::login::NotIn;
 use super::route::Form;
 use super::screen::Fault;
 use crate::hub::dispatch::Absent;
 use crate::hub::serve::Refused;
+use crate::limits::DOOR_REQUESTS_OF_PERSON_MAX;
 
 /// What is said of exec and its like where the hub does not carry them.
 pub(super) const NOT_INTERACTIVE: &str = "this hub carries no exec, attach, cp, port-forward and proxy: they reach into \
@@ -57,7 +59,12 @@ pub(super) fn pull(cluster: &ClusterName) -> String {
 pub(super) fn not_carried(form: &Form, cluster: &ClusterName, not: NotCarried) -> Refused {
     match not {
         NotCarried::Away(absent) => away(form, cluster, absent),
-        NotCarried::Busy => Refused::too_many(format!("too many requests wait for cluster {cluster}")),
+        NotCarried::NoPlace(NoPlace::Cluster) => {
+            Refused::too_many(format!("too many requests wait for cluster {cluster}"))
+        }
+        NotCarried::NoPlace(NoPlace::Person) => Refused::too_many(format!(
+            "you have {DOOR_REQUESTS_OF_PERSON_MAX} requests to cluster {cluster} already, watches and logs among them"
+        )),
         NotCarried::Late => Refused::of(
             StatusCode::GATEWAY_TIMEOUT,
             "Timeout",

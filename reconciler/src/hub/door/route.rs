@@ -1,7 +1,6 @@
 //! Where a request goes, told by its path alone: to the hub itself, or to a cluster in one of four forms.
 
-use std::sync::Arc;
-
+use render::model::Cluster;
 use render::{ClusterName, Fleet};
 
 /// Before the id of a cluster in Clusternet's forms.
@@ -37,9 +36,18 @@ pub(super) enum Form {
     Own,
     /// Clusternet's `…/proxy/direct/…`.
     Direct,
-    /// Clusternet's `…/proxy/https/HOST/…` and `…/proxy/http/HOST/…`.
+    /// Clusternet's `…/proxy/https/HOST/…` and `…/proxy/http/HOST/…`; by a name of the API server inside the cluster it
+    /// is `Direct`.
     Address(Address),
 }
+
+/// Names by which a cluster's own API server is reached inside it.
+const OWN_API_SERVER: [&str; 4] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
 
 /// An address that is to be reached from a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +57,21 @@ pub(super) struct Address {
     pub(super) port: u16,
 }
 
+impl ToCluster {
+    /// The path that rights are asked for.
+    pub(super) fn judged_path(&self) -> String {
+        match &self.form {
+            Form::Own | Form::Direct => self.path.clone(),
+            Form::Address(address) => format!("/dial/{}", address.target()),
+        }
+    }
+}
+
 impl Address {
+    fn is_own_api_server(&self) -> bool {
+        self.tls && self.port == 443 && OWN_API_SERVER.contains(&self.host.as_str())
+    }
+
     /// As an agent's policy lists it.
     pub(super) fn target(&self) -> String {
         let brackets = self.host.contains(':');
@@ -104,7 +126,11 @@ pub(super) fn route(path: &str) -> Result<Route, Incomplete> {
         "https" | "http" => {
             let (address, rest) = halves(rest.ok_or(Incomplete)?);
             let address = Address::parse(form == "https", address).ok_or(Incomplete)?;
-            to(id, Form::Address(address), rest)
+            let form = match address.is_own_api_server() {
+                true => Form::Direct,
+                false => Form::Address(address),
+            };
+            to(id, form, rest)
         }
         _ => Err(Incomplete),
     }
@@ -119,17 +145,16 @@ fn halves(text: &str) -> (&str, Option<&str>) {
 
 /// The cluster that a path means: by its name, or in Clusternet's forms by its label `cluster-id` as well. Of several with
 /// one id it is the first by name, as there.
-pub(super) fn cluster(fleet: Option<&Arc<Fleet>>, to: &ToCluster) -> Option<ClusterName> {
-    let fleet = fleet?;
-    let named = ClusterName::parse(to.id.as_str())
-        .ok()
-        .filter(|name| fleet.clusters.contains_key(name));
+pub(super) fn cluster<'a>(fleet: &'a Fleet, to: &ToCluster) -> Option<&'a Cluster> {
+    let named = ClusterName::parse(to.id.as_str()).ok();
+    let named = named.and_then(|name| fleet.clusters.get(&name));
     if named.is_some() || to.form == Form::Own {
         return named;
     }
-    let has_id = |labels: &std::collections::BTreeMap<String, String>| labels.get(CLUSTER_ID) == Some(&to.id);
-    let found = fleet.clusters.values().find(|cluster| has_id(&cluster.labels));
-    found.map(|cluster| cluster.name.clone())
+    fleet
+        .clusters
+        .values()
+        .find(|cluster| cluster.labels.get(CLUSTER_ID) == Some(&to.id))
 }
 
 #[cfg(test)]
@@ -164,6 +189,14 @@ mod tests {
         check("/apis/fleet.flotilla.dev/v1alpha1/subscriptions", "hub");
         check(&sockets("1-2-3/proxy/direct/api"), "direct 1-2-3 /api");
         check(&sockets("1-2-3/proxy/direct"), "direct 1-2-3 /");
+        check(
+            &sockets("x/proxy/https/kubernetes.default.svc/api/v1"),
+            "direct x /api/v1",
+        );
+        check(
+            &sockets("x/proxy/http/kubernetes.default.svc/api/v1"),
+            "http kubernetes.default.svc:80 x /api/v1",
+        );
         check(
             &sockets("x/proxy/https/10.0.0.1:6443/api/v1"),
             "https 10.0.0.1:6443 x /api/v1",

@@ -1,6 +1,7 @@
 //! What a request may carry: decided by its method and headers, before anybody looks at who sent it.
 
-use http::{HeaderMap, Method, Version, header};
+use http::{HeaderMap, Method, Request, Version, header};
+use http_body::Body;
 use render::access::Class;
 
 use crate::wire::headers;
@@ -63,7 +64,8 @@ pub(super) fn check_headers(method: &Method, headers: &HeaderMap) -> Result<(), 
 }
 
 /// Whether the request is what its class promises.
-pub(super) fn check_class(version: Version, method: &Method, headers: &HeaderMap, class: Class) -> Result<(), Fault> {
+pub(super) fn check_class<B: Body>(request: &Request<B>, class: Class) -> Result<(), Fault> {
+    let (version, method, headers) = (request.version(), request.method(), request.headers());
     if class == Class::Interactive {
         return Ok(());
     }
@@ -78,7 +80,8 @@ pub(super) fn check_class(version: Version, method: &Method, headers: &HeaderMap
     let length = headers
         .get(header::CONTENT_LENGTH)
         .map_or(b"0".as_slice(), |length| length.as_bytes());
-    let has_body = is_chunked || length != b"0";
+    // HTTP/2 says by the stream alone that something follows.
+    let has_body = is_chunked || length != b"0" || !request.body().is_end_stream();
     if class == Class::Read && matches!(*method, Method::GET | Method::HEAD) && has_body {
         return Err(Fault::Body);
     }
@@ -98,6 +101,7 @@ pub(super) fn from_cluster(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use http::HeaderName;
+    use http_body_util::Full;
 
     use super::*;
 
@@ -140,7 +144,12 @@ mod tests {
                 "{method}"
             );
         }
-        let read = |pairs: &[(&str, &str)]| check_class(Version::HTTP_11, &Method::GET, &headers(pairs), Class::Read);
+        let get = |pairs: &[(&str, &str)], body: &'static str| {
+            let mut request = Request::get("/").body(Full::new(body.as_bytes())).unwrap();
+            *request.headers_mut() = headers(pairs);
+            request
+        };
+        let read = |pairs: &[(&str, &str)]| check_class(&get(pairs, ""), Class::Read);
         assert_eq!(read(&[]), Ok(()));
         assert_eq!(read(&[("Content-Length", "0")]), Ok(()));
         assert_eq!(read(&[("Connection", "keep-alive, Upgrade")]), Err(Fault::Upgrades));
@@ -155,8 +164,10 @@ mod tests {
             read(&[("Content-Length", "0"), ("Content-Length", "5")]),
             Err(Fault::Body)
         );
-        let exec = headers(&[("Connection", "Upgrade"), ("Upgrade", "websocket")]);
-        let exec = check_class(Version::HTTP_11, &Method::GET, &exec, Class::Interactive);
+        let unsaid = check_class(&get(&[], "body"), Class::Read);
+        assert_eq!(unsaid, Err(Fault::Body), "of HTTP/2 the stream alone says it");
+        let exec = get(&[("Connection", "Upgrade"), ("Upgrade", "websocket")], "");
+        let exec = check_class(&exec, Class::Interactive);
         assert_eq!(exec, Ok(()), "exec becomes another protocol");
     }
 

@@ -1,88 +1,74 @@
 //! What a writer is told: where the object is declared, and so where it is changed.
 
-use render::access::{Attributes, Target};
+use render::access::{Attributes, Person, Target};
 use render::intake::guessed_plural;
 use render::{ClusterName, Fleet, ManifestObject, UnitKey};
 use serde_json::Value;
 
+use super::verdict::{as_read, may_read};
 use crate::hub::engine::State;
 
-/// The object that a request would write.
+/// The object that a request would write, asked for as if it were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Written {
-    group: String,
-    resource: String,
-    namespace: String,
-    name: String,
-}
+pub(super) struct Written(Attributes);
 
 impl Written {
     /// As the path has it, and for an object that is new, as its body has it.
     pub(super) fn of(attributes: &Attributes, body: &[u8]) -> Option<Self> {
-        let Target::Resource {
-            group,
-            namespace,
-            resource,
-            name,
-            ..
-        } = &attributes.target
-        else {
-            return None;
-        };
-        let mut written = Self {
-            group: group.clone(),
-            resource: resource.clone(),
-            // The API server has a Namespace in itself.
-            namespace: Some(namespace)
-                .filter(|_| resource != "namespaces")
-                .cloned()
-                .unwrap_or_default(),
-            name: name.clone(),
-        };
-        if written.name.is_empty() {
+        let mut named = attributes.clone();
+        if let Target::Resource { name, .. } = &mut named.target
+            && name.is_empty()
+        {
             let body: Value = serde_json::from_slice(body).unwrap_or_default();
-            written.name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            body["metadata"]["name"].as_str().unwrap_or_default().clone_into(name);
         }
-        Some(written)
+        as_read(&named).map(Self)
+    }
+
+    /// Namespace and name. The API server has a Namespace in itself.
+    fn names(&self) -> (&str, &str) {
+        match &self.0.target {
+            Target::Resource { resource, name, .. } if resource == "namespaces" => ("", name),
+            Target::Resource { namespace, name, .. } => (namespace, name),
+            Target::Path(_) => ("", ""),
+        }
     }
 
     fn is(&self, object: &ManifestObject) -> bool {
-        let key = &object.key;
-        key.name == self.name
-            && key.group == self.group
-            && guessed_plural(&key.kind) == self.resource
+        let Target::Resource { group, resource, .. } = &self.0.target else {
+            return false;
+        };
+        let (key, (namespace, name)) = (&object.key, self.names());
+        key.name == name
+            && key.group == *group
+            && guessed_plural(&key.kind) == *resource
             // Where a manifest names no namespace, the API server takes `default`.
-            && (key.namespace == self.namespace || (key.namespace.is_empty() && self.namespace == "default"))
+            && (key.namespace == namespace || (key.namespace.is_empty() && namespace == "default"))
     }
 
     fn words(&self) -> String {
-        let dot = if self.group.is_empty() { "" } else { "." };
-        let kind = format!("{}{dot}{}", self.resource, self.group);
-        match (self.namespace.as_str(), self.name.as_str()) {
-            (_, "") => kind,
+        let kind = self.0.target.resource_name();
+        match self.names() {
             ("", name) => format!("{kind} {name}"),
             (namespace, name) => format!("{kind} {namespace}/{name}"),
         }
     }
 }
 
-/// What whoever wants to write is told.
-pub(super) fn refusal(state: &State, cluster: &ClusterName, written: Option<&Written>) -> String {
+/// What whoever wants to write is told. Where the object is declared, and whether it is, they are told who may read it.
+pub(super) fn refusal(state: &State, person: &Person, cluster: &ClusterName, written: Option<&Written>) -> String {
     let begin = "this way to a cluster only reads, dry runs included: change the fleet with a commit and `git push`";
-    let Some(written) = written else {
+    let fleet = state.fleet.as_deref();
+    let readable = |written: &&Written| fleet.is_some_and(|fleet| may_read(fleet, person, cluster, &written.0));
+    let Some(written) = written.filter(readable) else {
         return begin.to_owned();
     };
     let what = written.words();
-    match state
-        .fleet
-        .as_deref()
-        .and_then(|fleet| declared(state, fleet, cluster, written))
-    {
+    match fleet.and_then(|fleet| declared(state, fleet, cluster, written)) {
         Some((unit, object)) => format!(
             "{begin}; {what} is declared in {}, line {}, and unit {unit} brings it to {cluster}",
             object.file, object.line
         ),
-        None if written.name.is_empty() => begin.to_owned(),
         None => format!(
             "{begin}; nothing of the fleet manages {what} in {cluster}: to bring it there, commit its manifest below \
              feeds/ and a Subscription that names it below subscriptions/"
@@ -132,7 +118,8 @@ mod tests {
         );
         assert_eq!(
             written("POST", deployments, "k8s\0").as_deref(),
-            Some("deployments.apps")
+            None,
+            "it names nothing"
         );
         let namespace = "/api/v1/namespaces/shop";
         assert_eq!(written("DELETE", namespace, "").as_deref(), Some("namespaces shop"));

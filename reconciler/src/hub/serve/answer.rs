@@ -4,6 +4,9 @@ use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
+/// What every writer is told.
+pub(super) const READ_ONLY: &str = "this API is read-only: change the fleet with a commit and `git push`";
+
 /// What is not to be had, in Kubernetes' words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::hub) struct Refused {
@@ -31,6 +34,11 @@ impl Refused {
             details: Some(details),
             ..refused
         }
+    }
+
+    /// The verb would write to the hub.
+    pub(in crate::hub) fn read_only() -> Self {
+        Self::method_not_allowed(READ_ONLY)
     }
 
     /// The verb would write.

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{Form, form};
-use super::answer::{Refused, json_answer, typed};
+use super::answer::{READ_ONLY, Refused, json_answer, typed};
 use super::explanation::explanation;
 use super::object::plain;
 use super::query::{Query, write_continue};
@@ -179,7 +179,7 @@ fn came_under_a_local_name(headers: &HeaderMap, uri: &Uri) -> bool {
 
 /// A writer is told where writing happens, and for an object that is declared somewhere, where that is.
 async fn refuse_write(context: &Context, path: &str) -> Refused {
-    let mut message = "this API is read-only: change the fleet with a commit and `git push`".to_owned();
+    let mut message = READ_ONLY.to_owned();
     let parts: Vec<_> = path.split('/').collect();
     let named = match parts.as_slice() {
         [_, "apis", _, _, "namespaces", namespace, plural, name] => Some((*plural, *namespace, *name)),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::timeout;
 
+pub(super) use self::world::fleet;
 use self::world::{Seen, World};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -165,6 +166,39 @@ async fn a_question_about_oneself_is_asked_with_its_body() {
         head.starts_with("post ") && head.contains("content-length: 2"),
         "{head}"
     );
+}
+
+#[tokio::test]
+async fn a_question_about_oneself_is_short_and_so_is_what_is_read_of_an_object() {
+    let world = World::new().await;
+    let path = "/clusters/oslo/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = world.ask("ada", "POST", path, &[("X-Body-Bytes", "1048576")]).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{answer:?}");
+    assert!(world.seen_nothing());
+    let answer = world.ask("ada", "POST", PODS, &[("X-Body-Bytes", "1048576")]).await;
+    assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{answer:?}");
+}
+
+#[tokio::test]
+async fn callers_who_never_end_their_body_hold_no_more_than_their_own_places() {
+    let world = World::new().await;
+    let path = "/clusters/oslo/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let mut connection = world.http2().await;
+    let most = crate::limits::DOOR_REQUESTS_OF_PERSON_MAX;
+    let held: Vec<_> = (0..most).map(|_| connection.half("ada", path)).collect();
+    let full = connection.half("ada", path).await;
+    assert_eq!(full, StatusCode::TOO_MANY_REQUESTS, "her places are taken");
+    let answer = world.get("eve", PODS, &[]).await;
+    assert_eq!(answer.status, StatusCode::OK, "others have theirs: {answer:?}");
+    drop(held);
+}
+
+#[tokio::test]
+async fn a_read_over_http2_has_no_body_that_its_headers_do_not_tell() {
+    let world = World::new().await;
+    let status = world.http2().await.get_with_body("ada", PODS).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(world.seen_nothing());
 }
 
 #[tokio::test]

@@ -4,10 +4,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming as Body;
-use hyper_util::rt::TokioIo;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Frame, Incoming as Body};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use render::load::load;
 use render::{ClusterName, Previous, SourceTree};
 use rustls::ClientConfig;
@@ -87,7 +90,7 @@ pub(super) struct World {
     _stop: tokio_util::sync::DropGuard,
 }
 
-fn fleet(files: &[(&str, &str)]) -> Arc<render::Fleet> {
+pub(in crate::hub::door) fn fleet(files: &[(&str, &str)]) -> Arc<render::Fleet> {
     let revision = "1".repeat(40).parse().expect("forty hex digits");
     let files = files
         .iter()
@@ -110,7 +113,11 @@ impl World {
     pub(super) async fn that(interactive: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let tokens = folder.path().join("tokens");
-        std::fs::write(&tokens, "token-ada,ada,1,\"ops\"\ntoken-bob,bob,2\n").expect("it is writable");
+        std::fs::write(
+            &tokens,
+            "token-ada,ada,1,\"ops\"\ntoken-bob,bob,2\ntoken-eve,eve,3,\"ops\"\n",
+        )
+        .expect("it is writable");
         let options = DoorOptions {
             address: "127.0.0.1:0".parse().expect("an address"),
             identity: Identity::Own {
@@ -159,6 +166,27 @@ impl World {
         }
     }
 
+    /// A connection that speaks HTTP/2.
+    pub(super) async fn http2(&self) -> Http2 {
+        let mut config = ClientConfig::clone(self.tls.config());
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let socket = TcpStream::connect(self.address).await.expect("the door listens");
+        let name = ServerName::try_from("127.0.0.1").expect("an address");
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, socket).await;
+        let io = TokioIo::new(stream.expect("its certificate is good"));
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), io)
+            .await
+            .expect("it speaks HTTP/2");
+        tokio::spawn(async move { drop(connection.await) });
+        Http2(sender)
+    }
+
+    async fn dial(&self) -> tokio_rustls::client::TlsStream<TcpStream> {
+        let socket = TcpStream::connect(self.address).await.expect("the door listens");
+        let name = ServerName::try_from("127.0.0.1").expect("an address");
+        self.tls.connect(name, socket).await.expect("its certificate is good")
+    }
+
     async fn send(
         &self,
         who: &str,
@@ -166,9 +194,7 @@ impl World {
         path: &str,
         headers: &[(&str, &str)],
     ) -> (http::Response<Body>, tokio::task::JoinHandle<()>) {
-        let socket = TcpStream::connect(self.address).await.expect("the door listens");
-        let name = ServerName::try_from("127.0.0.1").expect("an address");
-        let stream = self.tls.connect(name, socket).await.expect("its certificate is good");
+        let stream = self.dial().await;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .expect("it speaks HTTP");
@@ -180,8 +206,15 @@ impl World {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let body = if method == "POST" { "{}" } else { "" };
-        let request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        // A header of our own says how many bytes follow.
+        let bytes = headers.iter().find(|(name, _)| *name == "X-Body-Bytes");
+        let bytes = bytes.map(|(_, bytes)| bytes.parse().expect("a number"));
+        let body = match (method, bytes) {
+            (_, Some(bytes)) => Bytes::from(vec![b' '; bytes]),
+            ("POST", None) => Bytes::from_static(b"{}"),
+            (_, None) => Bytes::new(),
+        };
+        let request = request.body(Full::new(body)).expect("a request");
         let response = timeout(SOON, sender.send_request(request))
             .await
             .expect("it answers in time");
@@ -258,6 +291,37 @@ impl World {
     pub(super) fn disconnect(&mut self) {
         self.dispatch
             .end(&ClusterName::parse("oslo").expect("a valid cluster"), 1);
+    }
+}
+
+/// A connection that speaks HTTP/2. What it asks has a body of which some comes.
+pub(super) struct Http2(http2::SendRequest<BoxBody<Bytes, std::convert::Infallible>>);
+
+impl Http2 {
+    fn ask(&mut self, method: &str, who: &str, path: &str, ends: bool) -> impl Future<Output = StatusCode> + use<> {
+        let some = futures_util::stream::iter([Ok(Frame::data(Bytes::from_static(b"{}")))]);
+        let body = match ends {
+            true => BoxBody::new(StreamBody::new(some)),
+            false => BoxBody::new(StreamBody::new(some.chain(futures_util::stream::pending()))),
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("https://hub{path}"))
+            .header(header::AUTHORIZATION, format!("Bearer token-{who}"));
+        let answer = self.0.send_request(request.body(body).expect("a request"));
+        async move {
+            let answer = timeout(SOON, answer).await.expect("it answers in time");
+            answer.expect("it answers").status()
+        }
+    }
+
+    /// Begins a POST, and never ends it.
+    pub(super) fn half(&mut self, who: &str, path: &str) -> impl Future<Output = StatusCode> + use<> {
+        self.ask("POST", who, path, false)
+    }
+
+    pub(super) async fn get_with_body(&mut self, who: &str, path: &str) -> StatusCode {
+        self.ask("GET", who, path, true).await
     }
 }
 
