@@ -217,6 +217,10 @@ pub const PEER_PATIENCE: Duration = Duration::from_secs(300);
 /// Clusters that another hub may tell of, as many as one state has.
 pub const PEER_CLUSTERS_MAX: usize = 20_000;
 
+/// Addresses for agents that another hub may name: by name, by IPv4 and by IPv6, and one that it shares. HELLO has place for
+/// those of four hubs.
+pub const PEER_ENDPOINTS_MAX: usize = 4;
+
 /// Handshakes of other hubs at once: each opens four connections, and they are few.
 pub const PEER_HANDSHAKES_MAX: usize = 16;
 

@@ -82,7 +82,8 @@ pub(super) struct Hub {
     /// Where other hubs dial this one; only those that --peer names are let in.
     #[arg(long, env = "FLOTILLA_LISTEN_PEERS", value_parser = address, value_name = "ADDRESS", requires = "peers")]
     listen_peers: Option<SocketAddr>,
-    /// Where agents reach this hub, as a URL (wss://HOST:PORT) that they are told. May be given more than once.
+    /// Where agents reach this hub, as a URL (wss://HOST:PORT). Hubs tell each other theirs, and their agents of all. May be
+    /// given more than once.
     #[arg(long, env = "FLOTILLA_ADVERTISE", value_name = "URL", value_delimiter = ',', value_parser = super::hub_url::hub_url)]
     advertise: Vec<String>,
     /// Which replica this is: agents keep one tunnel to each. Another word at each start by default.

@@ -13,6 +13,9 @@ pub enum PeerWord {
     Begin {
         /// When that hub began, in milliseconds since 1970: what an older process says counts no more.
         epoch: u64,
+        /// Where agents reach it, as URLs; none from an older hub.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        endpoints: Vec<String>,
     },
     /// A cluster is connected.
     Cluster {

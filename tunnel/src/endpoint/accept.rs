@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_tungstenite::accept_hdr_async_with_config;
@@ -69,8 +70,8 @@ pub struct AcceptOptions {
     pub version: String,
     /// Which replica this is; may be empty.
     pub server_id: String,
-    /// Where else the hub can be reached, as URLs; may be empty, at most 16.
-    pub endpoints: Vec<String>,
+    /// Where agents reach hubs, this one too, as URLs; read for each HELLO, may be empty, at most 16.
+    pub endpoints: watch::Receiver<Vec<String>>,
     /// Memory, meters and bandwidth of its tunnels.
     pub allowance: Allowance,
 }
@@ -86,7 +87,7 @@ impl AcceptOptions {
             keys,
             version,
             server_id: String::new(),
-            endpoints: Vec::new(),
+            endpoints: watch::Sender::default().subscribe(),
             allowance: Allowance::default(),
         })
     }
@@ -176,13 +177,14 @@ where
         .await
         .map_err(|_| AcceptError::StepTimeout { step: Step::Upgrade })?;
     let mut socket = upgrade.map_err(|error| AcceptError::Upgrade(Box::new(error)))?;
+    let endpoints = options.endpoints.borrow().clone();
     let us = Introduction {
         key: &options.hub_key,
         version: &options.version,
         cluster: "",
         epoch: 0,
         server_id: &options.server_id,
-        endpoints: &options.endpoints,
+        endpoints: &endpoints,
         exporter,
         spread: options.keys.spread(),
         held: &[],

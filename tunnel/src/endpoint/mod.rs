@@ -80,7 +80,7 @@ pub struct PeerInfo {
     pub instance: String,
     /// Which replica of the hub this is; empty when the peer is an agent.
     pub server_id: String,
-    /// Where else the hub can be reached; may be empty.
+    /// Where agents reach hubs, this one too; may be empty, or name one address twice, which leads to two hubs then.
     pub endpoints: Vec<String>,
     /// Over what time the agents of this hub are to come back when they lose it; zero when the peer is an agent.
     pub spread: Duration,

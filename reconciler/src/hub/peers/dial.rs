@@ -11,6 +11,7 @@ use tracing::Instrument as _;
 use tunnel::backoff::Backoff;
 use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, TargetClass};
 
+use super::endpoints::Endpoints;
 use super::heard::{Heard, Told};
 use super::{Peer, name, now_ms};
 use crate::fault::line;
@@ -27,6 +28,7 @@ pub(in crate::hub) struct Dialling {
     pub(in crate::hub) server_id: String,
     pub(in crate::hub) dispatch: Arc<Dispatch>,
     pub(in crate::hub) events: mpsc::Sender<Event>,
+    pub(in crate::hub) endpoints: Arc<Endpoints>,
 }
 
 /// Streams to clusters whose tunnels another hub holds, over whichever of its connections stand.
@@ -182,6 +184,7 @@ impl Connection {
     }
 
     async fn told(&self, told: Told) {
+        self.dialling.endpoints.told(&self.peer.url, told.endpoints);
         let door = |cluster: &ClusterName| {
             let hop = ByHop {
                 pool: self.pool.clone(),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use render::ClusterName;
+use tunnel::limits::ENDPOINT_BYTES_MAX;
 
-use crate::limits::PEER_CLUSTERS_MAX;
+use crate::limits::{PEER_CLUSTERS_MAX, PEER_ENDPOINTS_MAX};
 use crate::wire::{PeerWord, Report};
 
 /// What one stream said by now.
@@ -15,6 +16,7 @@ pub(super) struct Heard {
     pass: Option<BTreeMap<ClusterName, i64>>,
     reports: Vec<Report>,
     epoch: u64,
+    endpoints: Vec<String>,
 }
 
 /// Why what another hub says cannot be so.
@@ -33,6 +35,8 @@ pub(super) enum Nonsense {
 pub(super) struct Told {
     pub(super) clusters: BTreeMap<ClusterName, i64>,
     pub(super) reports: Vec<Report>,
+    /// Where agents reach that hub.
+    pub(super) endpoints: Vec<String>,
 }
 
 impl Heard {
@@ -52,9 +56,10 @@ impl Heard {
     /// Takes a word in. Something comes out when it is whole: never in the middle of a pass.
     pub(super) fn take(&mut self, word: PeerWord) -> Result<Option<Told>, Nonsense> {
         match word {
-            PeerWord::Begin { epoch } if epoch < self.epoch => return Err(Nonsense::Older(self.epoch, epoch)),
-            PeerWord::Begin { epoch } => {
+            PeerWord::Begin { epoch, .. } if epoch < self.epoch => return Err(Nonsense::Older(self.epoch, epoch)),
+            PeerWord::Begin { epoch, endpoints } => {
                 self.epoch = epoch;
+                self.endpoints = offered(endpoints);
                 self.pass = Some(BTreeMap::new());
                 return Ok(None);
             }
@@ -84,6 +89,15 @@ impl Heard {
         Ok(Some(Told {
             clusters: self.clusters.clone(),
             reports: std::mem::take(&mut self.reports),
+            endpoints: self.endpoints.clone(),
         }))
     }
+}
+
+/// Of the addresses that a hub names those that agents can be told of: what is no address of a tunnel helps nobody.
+fn offered(endpoints: Vec<String>) -> Vec<String> {
+    let fit = endpoints
+        .into_iter()
+        .filter(|url| url.starts_with("wss://") && url.len() <= ENDPOINT_BYTES_MAX);
+    fit.take(PEER_ENDPOINTS_MAX).collect()
 }

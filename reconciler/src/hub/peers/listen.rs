@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use tunnel::{AcceptOptions, IncomingOpen, Open, OpenCode, PublicKey, SecretKey, TargetClass, TlsError, TunnelStream};
 
+use super::endpoints::Endpoints;
 use super::words::Words;
 use super::{NAMES, now_ms};
 use crate::fault::line;
@@ -18,7 +19,7 @@ use crate::hub::SharedState;
 use crate::hub::asking::Door;
 use crate::hub::dispatch::Dispatch;
 use crate::limits::{ACCEPT_PAUSE, PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK};
-use crate::wire::{FramingError, Hop, write_message};
+use crate::wire::{FramingError, Hop, PeerWord, write_message};
 
 /// What answering other hubs needs.
 #[derive(Clone)]
@@ -26,8 +27,8 @@ pub(in crate::hub) struct Listening {
     options: AcceptOptions,
     state: SharedState,
     dispatch: Arc<Dispatch>,
-    /// When this process began, in milliseconds since 1970.
-    epoch: u64,
+    /// What is said of this hub before all that it hears.
+    begin: PeerWord,
 }
 
 impl Listening {
@@ -36,13 +37,17 @@ impl Listening {
         key: Arc<SecretKey>,
         keys: Vec<PublicKey>,
         (state, dispatch): (SharedState, Arc<Dispatch>),
+        endpoints: &Endpoints,
     ) -> Result<Self, TlsError> {
         let keys = move |name: &str| name.starts_with(NAMES).then(|| keys.clone());
         Ok(Self {
             options: AcceptOptions::new(key, Arc::new(keys))?,
             state,
             dispatch,
-            epoch: now_ms(),
+            begin: PeerWord::Begin {
+                epoch: now_ms(),
+                endpoints: endpoints.own().to_vec(),
+            },
         })
     }
 }
@@ -177,7 +182,7 @@ impl Listening {
                     continue;
                 }
                 version = Some(state.version);
-                words.news(&state, self.epoch, whole)
+                words.news(&state, &self.begin, whole)
             };
             if whole {
                 whole_at = Some(Instant::now());

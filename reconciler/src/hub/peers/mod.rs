@@ -3,7 +3,8 @@
 //! In: addresses and keys of other hubs, and their connections. Out: [`Event::PeerTold`](super::engine::Event) for the
 //! engine, so that a cluster that is connected elsewhere is not silent here; and doors of those clusters for
 //! [`dispatch`](super::dispatch), so that a request reaches them by one hop. [`words`] is what is told of this hub, [`heard`] what the other
-//! told; [`dial`] and [`mod@listen`] carry. What is decided and written is not said here: hubs agree on that by the refs.
+//! told, and [`endpoints`] what agents
+//! are told of hubs; [`dial`] and [`mod@listen`] carry. What is decided and written is not said here: hubs agree on that by the refs.
 //!
 //! ```text
 //!   this hub                                  other hub
@@ -14,6 +15,7 @@
 //! ```
 
 mod dial;
+mod endpoints;
 mod heard;
 mod listen;
 mod words;
@@ -25,6 +27,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tunnel::PublicKey;
 
 pub(super) use dial::{ByHop, Dialling, follow};
+pub(super) use endpoints::Endpoints;
 pub(super) use listen::{Listening, listen};
 
 /// Another hub, as a flag names it: `URL=KEY`.
@@ -45,7 +48,7 @@ pub struct PeerOptions {
     pub listen: Option<SocketAddr>,
     /// Which replica this is, for people.
     pub server_id: String,
-    /// Where agents reach this hub, told to them.
+    /// Where agents reach this hub: told to them, and to other hubs, which tell theirs.
     pub advertise: Vec<String>,
 }
 

@@ -9,11 +9,12 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tunnel::limits::ENDPOINT_BYTES_MAX;
 use tunnel::{AcceptOptions, ConnectOptions, Open, OpenCode, SecretKey, TargetClass};
 
 use super::heard::{Heard, Nonsense};
 use super::words::Words;
-use super::{Dialling, Listening, Peer, follow, listen, name};
+use super::{Dialling, Endpoints, Listening, Peer, follow, listen, name};
 use crate::hub::asking::Door;
 use crate::hub::dispatch::{Dial, Dispatch};
 use crate::hub::engine::Event;
@@ -28,6 +29,13 @@ fn key() -> Arc<SecretKey> {
 
 fn open(target: &str) -> Open {
     Open::new(TargetClass::ApiServer, target, Duration::from_secs(20))
+}
+
+fn begin(epoch: u64) -> PeerWord {
+    PeerWord::Begin {
+        epoch,
+        endpoints: Vec::new(),
+    }
 }
 
 /// A fleet of oslo and bergen, of which oslo is connected and has reported.
@@ -90,7 +98,9 @@ impl Holder {
         let _begun = dispatch.begin(&oslo, dial, &stop).expect("it is the only one");
         dispatch.open(&oslo, 1, tunnel_of_oslo().await);
         let state = Arc::new(RwLock::new(world().state));
-        let listening = Listening::new(Arc::clone(&key), peers, (state, dispatch)).expect("a key makes a certificate");
+        let endpoints = Endpoints::new(vec!["wss://holder".to_owned()]);
+        let listening = Listening::new(Arc::clone(&key), peers, (state, dispatch), &endpoints);
+        let listening = listening.expect("a key makes a certificate");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
         tokio::spawn(listen(listener, listening, stop.clone()));
@@ -128,11 +138,13 @@ async fn a_cluster_that_another_hub_holds_is_heard_of_and_reached_by_one_hop() {
     let holder = Holder::start(vec![own.public()]).await;
     let dispatch = Arc::new(Dispatch::default());
     let (events, mut heard) = mpsc::channel(16);
+    let endpoints = Arc::new(Endpoints::new(vec!["wss://own".to_owned()]));
     let dialling = Dialling {
         key: own,
         server_id: "b".to_owned(),
         dispatch: Arc::clone(&dispatch),
         events,
+        endpoints: Arc::clone(&endpoints),
     };
     let stop = CancellationToken::new();
     let following = tokio::spawn(follow(holder.peer(), dialling, stop.clone()));
@@ -146,6 +158,8 @@ async fn a_cluster_that_another_hub_holds_is_heard_of_and_reached_by_one_hop() {
         unreachable!("{told:?}")
     };
     assert_eq!(peer, holder.url);
+    let told = endpoints.all().borrow().clone();
+    assert_eq!(told, ["wss://holder", "wss://own"], "agents are told of both");
     assert_eq!(
         clusters.keys().collect::<Vec<_>>(),
         [&cluster("oslo")],
@@ -241,22 +255,25 @@ fn another_hub_is_told_what_is_new_and_now_and_then_everything() {
         };
         words.iter().map(kind).collect()
     };
-    assert_eq!(kinds(&words.news(&world.state, 1, true)), ["begin", "report", "end"]);
-    assert!(words.news(&world.state, 1, false).is_empty(), "nothing is new");
+    assert_eq!(
+        kinds(&words.news(&world.state, &begin(1), true)),
+        ["begin", "report", "end"]
+    );
+    assert!(words.news(&world.state, &begin(1), false).is_empty(), "nothing is new");
     world.report_with("oslo", |report| report.trouble = "other".to_owned());
-    assert_eq!(kinds(&words.news(&world.state, 1, false)), ["report"]);
+    assert_eq!(kinds(&words.news(&world.state, &begin(1), false)), ["report"]);
     world.hear(Event::PeerTold {
         peer: "c".to_owned(),
         clusters: [(cluster("bergen"), 0)].into(),
         reports: Vec::new(),
     });
     assert!(
-        words.news(&world.state, 1, false).is_empty(),
+        words.news(&world.state, &begin(1), false).is_empty(),
         "what others told is not told on"
     );
     world.disconnect("oslo");
-    assert_eq!(kinds(&words.news(&world.state, 1, false)), ["gone"]);
-    assert_eq!(kinds(&words.news(&world.state, 1, true)), ["begin", "end"]);
+    assert_eq!(kinds(&words.news(&world.state, &begin(1), false)), ["gone"]);
+    assert_eq!(kinds(&words.news(&world.state, &begin(1), true)), ["begin", "end"]);
 }
 
 #[test]
@@ -268,12 +285,12 @@ fn what_another_hub_tells_counts_once_it_is_whole() {
     };
     let mut heard = Heard::since(5);
     assert_eq!(
-        heard.take(PeerWord::Begin { epoch: 4 }).err(),
+        heard.take(begin(4)).err(),
         Some(Nonsense::Older(5, 4)),
         "of an older process"
     );
     for (word, expected) in [
-        (PeerWord::Begin { epoch: 6 }, None),
+        (begin(6), None),
         (word("oslo"), None),
         (word("bergen"), None),
         (PeerWord::End, Some(2)),
@@ -284,13 +301,26 @@ fn what_another_hub_tells_counts_once_it_is_whole() {
             Some(1),
         ),
         (word("oslo"), Some(2)),
-        (PeerWord::Begin { epoch: 6 }, None),
+        (begin(6), None),
         (word("oslo"), None),
         (PeerWord::End, Some(1)),
     ] {
         let told = heard.take(word).expect("it can be so");
         assert_eq!(told.map(|told| told.clusters.len()), expected);
     }
+}
+
+#[test]
+fn what_another_hub_calls_itself_is_bounded_and_no_other_address() {
+    let urls = ["https://b", "wss://b", "b:7443"].map(str::to_owned);
+    let long = format!("wss://{}", "b".repeat(ENDPOINT_BYTES_MAX));
+    let many = (0..20).map(|number| format!("wss://b-{number}"));
+    let endpoints = urls.into_iter().chain([long]).chain(many).collect();
+    let mut heard = Heard::since(0);
+    let begun = heard.take(PeerWord::Begin { epoch: 1, endpoints });
+    assert!(begun.expect("it can be so").is_none());
+    let told = heard.take(PeerWord::End).expect("it can be so").expect("it is whole");
+    assert_eq!(told.endpoints, ["wss://b", "wss://b-0", "wss://b-1", "wss://b-2"]);
 }
 
 #[test]

@@ -37,12 +37,12 @@ impl Told {
 }
 
 impl Words {
-    /// What is new since the last time; with `whole` all there is. What other hubs told is never told on.
-    pub(super) fn news(&mut self, state: &State, epoch: u64, whole: bool) -> Vec<PeerWord> {
+    /// What is new since the last time; with `whole` all there is, after `begin`. What other hubs told is never told on.
+    pub(super) fn news(&mut self, state: &State, begin: &PeerWord, whole: bool) -> Vec<PeerWord> {
         let mut words = Vec::new();
         let mut now = BTreeMap::new();
         if whole {
-            words.push(PeerWord::Begin { epoch });
+            words.push(begin.clone());
         }
         for (cluster, known) in &state.clusters {
             let Some(since) = known.connected_since() else { continue };

@@ -23,7 +23,7 @@ use crate::hub::engine::{RemoteState, State};
 use crate::hub::gateway::Doors;
 use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
-use crate::hub::peers::{self, Dialling, Listening, Peer, PeerOptions};
+use crate::hub::peers::{self, Dialling, Endpoints, Listening, Peer, PeerOptions};
 use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
 use crate::hub::predictors::Predictors;
@@ -77,8 +77,10 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     sessions
         .registry
         .propose(is_proposing(&options, opened.remote.as_deref()));
-    let (doors, accept) = listen(&options, &sessions.registry).await?;
-    let beside = beside(&options, &state, &sessions).await?;
+    let endpoints = Arc::new(Endpoints::new(options.peers.advertise.clone()));
+    let (doors, mut accept) = listen(&options, &sessions.registry).await?;
+    accept.endpoints = endpoints.all();
+    let beside = beside(&options, &state, &sessions, endpoints).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
@@ -207,7 +209,6 @@ async fn listen(options: &HubOptions, registry: &Arc<Registry>) -> Result<(Doors
     let mut accept = AcceptOptions::new(Arc::clone(&options.key), Arc::clone(registry) as _).map_err(HubError::Tls)?;
     accept.allowance = options.allowance.clone();
     accept.server_id.clone_from(&options.peers.server_id);
-    accept.endpoints.clone_from(&options.peers.advertise);
     let secured = bound(options.listen, "--listen").await?;
     if let Ok(address) = secured.local_addr() {
         tracing::info!(%address, key = %options.key.public(), "Listening for agents.");
@@ -234,7 +235,12 @@ struct Beside {
     dialling: Dialling,
 }
 
-async fn beside(options: &HubOptions, state: &SharedState, sessions: &Sessions) -> Result<Beside, HubError> {
+async fn beside(
+    options: &HubOptions,
+    state: &SharedState,
+    sessions: &Sessions,
+    endpoints: Arc<Endpoints>,
+) -> Result<Beside, HubError> {
     let PeerOptions {
         peers,
         listen,
@@ -245,7 +251,7 @@ async fn beside(options: &HubOptions, state: &SharedState, sessions: &Sessions) 
         Some(address) => {
             let keys = peers.iter().map(|peer| peer.key).collect();
             let held = (Arc::clone(state), Arc::clone(&sessions.dispatch));
-            let listening = Listening::new(Arc::clone(&options.key), keys, held).map_err(HubError::Tls)?;
+            let listening = Listening::new(Arc::clone(&options.key), keys, held, &endpoints).map_err(HubError::Tls)?;
             Some((bound(address, "--listen-peers").await?, listening))
         }
         None => None,
@@ -258,6 +264,7 @@ async fn beside(options: &HubOptions, state: &SharedState, sessions: &Sessions) 
             server_id: server_id.clone(),
             dispatch: Arc::clone(&sessions.dispatch),
             events: sessions.events.clone(),
+            endpoints,
         },
     })
 }
