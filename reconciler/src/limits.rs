@@ -221,6 +221,16 @@ pub const PEER_CLUSTERS_MAX: usize = 20_000;
 /// those of four hubs.
 pub const PEER_ENDPOINTS_MAX: usize = 4;
 
+/// Characters of the name of an agent's process, as another hub tells it.
+pub const PEER_INSTANCE_CHARS_MAX: usize = 64;
+
+/// For how long two agents with one identity, at two hubs, may be one that was started anew: its old tunnel counts as dead
+/// by then, and some seconds are for clocks that differ.
+pub const TWIN_PATIENCE_SECONDS: i64 = 60;
+
+/// Bytes of the first line of a request that comes from another hub: a path of 2 KiB, and a query with long selectors.
+pub const HOP_LINE_BYTES_MAX: u64 = 16 << 10;
+
 /// Handshakes of other hubs at once: each opens four connections, and they are few.
 pub const PEER_HANDSHAKES_MAX: usize = 16;
 

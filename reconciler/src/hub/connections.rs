@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use render::ClusterName;
 use serde::Serialize;
-use tunnel::{PeerInfo, Session};
+use tunnel::{PeerInfo, PublicKey, Session};
 
 use super::clock::seconds;
 
@@ -30,6 +30,17 @@ struct Standing {
     peer: PeerInfo,
     session: Weak<Session>,
     has_keys: bool,
+}
+
+/// Whose tunnel a cluster's is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Agent {
+    /// The key that it proved.
+    pub(super) key: PublicKey,
+    /// Which process of the cluster's agents; may be empty.
+    pub(super) instance: String,
+    /// Since when it is connected, in seconds since 1970.
+    pub(super) since: i64,
 }
 
 /// How the last tunnel ended.
@@ -101,6 +112,17 @@ impl Connections {
                 has_keys: false,
             });
         }
+    }
+
+    /// The agent of the tunnel that stands.
+    pub(super) fn agent(&self, cluster: &ClusterName) -> Option<Agent> {
+        let clusters = self.clusters();
+        let standing = clusters.get(cluster)?.standing.as_ref()?;
+        Some(Agent {
+            key: standing.peer.key,
+            instance: standing.peer.instance.clone(),
+            since: standing.since,
+        })
     }
 
     /// The agent of a tunnel keeps all of the hub's keys.

@@ -60,6 +60,11 @@ impl Denied {
         self.has_cluster(cluster) || self.keys.contains(key)
     }
 
+    /// Whether nobody with this key is let in, whatever its name.
+    pub(super) fn has_key(&self, key: &PublicKey) -> bool {
+        self.keys.contains(key)
+    }
+
     /// Whether all agents of this name are not let in.
     pub(super) fn has_cluster(&self, cluster: &str) -> bool {
         self.clusters.contains(cluster)

@@ -15,6 +15,7 @@ use super::publish::{StateError, StateRefs};
 use super::remote::{CopyError, RemoteOptions};
 use super::serve::{Listen, ServeError};
 use super::source::SourceError;
+use crate::audit::AuditError;
 
 /// What happens to a source whose history was rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -110,6 +111,9 @@ pub enum HubError {
     /// The deny list could not be read at the start. Nobody is let in by mistake.
     #[error("failed to take over the deny list")]
     Deny(#[source] DenyError),
+    /// The audit log of what other hubs ask could not be opened.
+    #[error("failed to open the audit log")]
+    Audit(#[source] AuditError),
     /// The API could not be served.
     #[error("failed to serve the API")]
     Serve(#[source] ServeError),

@@ -34,6 +34,19 @@ pub(super) struct Registry {
     is_proposing: AtomicBool,
 }
 
+/// Tells when who may connect is not what it was.
+pub(super) struct Changes(watch::Receiver<Known>);
+
+impl Changes {
+    /// Cancel-safe.
+    pub(super) async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The registry is gone only when the hub is.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Known {
     /// `None` before the first revision.
@@ -124,6 +137,38 @@ impl Registry {
     /// it.
     pub(super) async fn revoked(&self, cluster: &ClusterName, key: &PublicKey) {
         self.wait(|known| !known.counting(cluster.as_str()).contains(key)).await;
+    }
+
+    /// Whether who proved a key, or a cluster without an agent, may be spoken for by another hub: it is registered so, and
+    /// not denied.
+    pub(super) fn counts(&self, cluster: &ClusterName, key: Option<&PublicKey>) -> bool {
+        let known = self.known.borrow();
+        match key {
+            Some(key) => known.counting(cluster.as_str()).contains(key),
+            None => {
+                let is_declared = known
+                    .keys
+                    .as_ref()
+                    .is_some_and(|keys| keys.contains_key(cluster.as_str()));
+                let has_agent = !known.registered(cluster.as_str()).is_empty();
+                is_declared && !has_agent && !known.denied.has_cluster(cluster.as_str())
+            }
+        }
+    }
+
+    /// Waits, each time anew, for another answer of [`Self::counts`] to be possible.
+    pub(super) fn changes(&self) -> Changes {
+        Changes(self.known.subscribe())
+    }
+
+    /// Whether the deny list has a key, whosoever it is.
+    pub(super) fn has_denied(&self, key: &PublicKey) -> bool {
+        self.known.borrow().denied.has_key(key)
+    }
+
+    /// Waits until the deny list has a key.
+    pub(super) async fn denied(&self, key: &PublicKey) {
+        self.wait(|known| known.denied.has_key(key)).await;
     }
 
     async fn wait(&self, until: impl FnMut(&Known) -> bool) {

@@ -23,6 +23,12 @@ pub enum PeerWord {
         cluster: ClusterName,
         /// Since when, in seconds since 1970.
         since: i64,
+        /// The key that its agent proved; empty for a cluster without one.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        key: String,
+        /// Which process of its agents it is; may be empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        instance: String,
         /// What it said last, where that is new.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<Box<Report>>,

@@ -13,11 +13,14 @@ use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, Targe
 
 use super::endpoints::Endpoints;
 use super::heard::{Heard, Told};
-use super::{Peer, name, now_ms};
+use super::{Peer, name, now_ms, twins};
 use crate::fault::line;
 use crate::hub::asking::Door;
+use crate::hub::clock::seconds;
+use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::engine::Event;
+use crate::hub::registry::Registry;
 use crate::limits::{PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE, SESSION_STEP_TIMEOUT};
 use crate::wire::{Hop, PeerWord, read_message};
 
@@ -27,6 +30,8 @@ pub(in crate::hub) struct Dialling {
     pub(in crate::hub) key: Arc<SecretKey>,
     pub(in crate::hub) server_id: String,
     pub(in crate::hub) dispatch: Arc<Dispatch>,
+    pub(in crate::hub) connections: Arc<Connections>,
+    pub(in crate::hub) registry: Arc<Registry>,
     pub(in crate::hub) events: mpsc::Sender<Event>,
     pub(in crate::hub) endpoints: Arc<Endpoints>,
 }
@@ -116,6 +121,10 @@ impl Connection {
         let mut told = None;
         let mut since = 0;
         while !shutdown.is_cancelled() {
+            if self.dialling.registry.has_denied(&self.peer.key) {
+                self.dialling.registry.changes().next().await;
+                continue;
+            }
             let options = ConnectOptions::new(
                 self.peer.url.clone(),
                 vec![self.peer.key],
@@ -131,6 +140,7 @@ impl Connection {
                     self.pool.set(self.place, Some(tunnel.opener.clone()));
                     let reason = tokio::select! {
                         biased;
+                        () = self.dialling.registry.denied(&self.peer.key) => "the deny list has its key".to_owned(),
                         reason = tunnel.session.closed() => reason.to_string(),
                         reason = self.listen(&tunnel.opener, &mut since) => reason,
                     };
@@ -167,14 +177,25 @@ impl Connection {
         };
         let mut stream = Box::pin(stream);
         let mut heard = Heard::since(*since);
+        let registry = &self.dialling.registry;
+        let mut changes = registry.changes();
         loop {
-            let word = match timeout(PEER_SILENCE, read_message::<_, PeerWord>(&mut stream)).await {
+            // Reading a message is not cancel-safe, so that it goes on while others than before count.
+            let mut word = std::pin::pin!(timeout(PEER_SILENCE, read_message::<_, PeerWord>(&mut stream)));
+            let word = loop {
+                tokio::select! {
+                    biased;
+                    () = changes.next() => self.told(heard.told()).await,
+                    word = &mut word => break word,
+                }
+            };
+            let word = match word {
                 Ok(Ok(Some(word))) => word,
                 Ok(Ok(None)) => return "it tells no more".to_owned(),
                 Ok(Err(error)) => return line(&error),
                 Err(_) => return format!("it told nothing for {} s", PEER_SILENCE.as_secs()),
             };
-            match heard.take(word) {
+            match heard.take(word, |cluster, key| registry.counts(cluster, key)) {
                 Ok(Some(told)) => self.told(told).await,
                 Ok(None) => {}
                 Err(nonsense) => return nonsense.to_string(),
@@ -183,8 +204,26 @@ impl Connection {
         }
     }
 
+    /// Passes on what counts here. Who is denied, or registered with another key, is not there for this hub.
     async fn told(&self, told: Told) {
-        self.dialling.endpoints.told(&self.peer.url, told.endpoints);
+        let Dialling {
+            dispatch,
+            connections,
+            registry,
+            endpoints,
+            events,
+            ..
+        } = &self.dialling;
+        endpoints.told(&self.peer.url, told.endpoints);
+        let (mut clusters, mut reports) = (told.clusters, told.reports);
+        clusters.retain(|cluster, there| registry.counts(cluster, there.key.as_ref()));
+        reports.retain(|report| clusters.contains_key(&report.cluster));
+        for (cluster, there) in &clusters {
+            let here = connections.agent(cluster);
+            if let Some(here) = here.filter(|here| twins::are_two(here, there, seconds())) {
+                registry.duplicate(cluster, here.key);
+            }
+        }
         let door = |cluster: &ClusterName| {
             let hop = ByHop {
                 pool: self.pool.clone(),
@@ -192,15 +231,15 @@ impl Connection {
             };
             (cluster.clone(), Door::Peer(hop))
         };
-        let doors: BTreeMap<_, _> = told.clusters.keys().map(door).collect();
-        self.dialling.dispatch.set_elsewhere(&self.peer.url, Some(doors));
+        let doors: BTreeMap<_, _> = clusters.keys().map(door).collect();
+        dispatch.set_elsewhere(&self.peer.url, Some(doors));
         let told = Event::PeerTold {
             peer: self.peer.url.clone(),
-            clusters: told.clusters,
-            reports: told.reports,
+            clusters: clusters.into_iter().map(|(name, there)| (name, there.since)).collect(),
+            reports,
         };
         // The engine is gone only when the hub is ending.
-        let _sent = self.dialling.events.send(told).await;
+        let _sent = events.send(told).await;
     }
 }
 

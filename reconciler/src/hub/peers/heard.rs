@@ -3,20 +3,33 @@
 use std::collections::BTreeMap;
 
 use render::ClusterName;
+use tunnel::PublicKey;
 use tunnel::limits::ENDPOINT_BYTES_MAX;
 
-use crate::limits::{PEER_CLUSTERS_MAX, PEER_ENDPOINTS_MAX};
+use crate::limits::{PEER_CLUSTERS_MAX, PEER_ENDPOINTS_MAX, PEER_INSTANCE_CHARS_MAX};
 use crate::wire::{PeerWord, Report};
 
 /// What one stream said by now.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    clusters: BTreeMap<ClusterName, i64>,
+    clusters: BTreeMap<ClusterName, There>,
     /// Those named since `Begin`, while all are being told.
-    pass: Option<BTreeMap<ClusterName, i64>>,
-    reports: Vec<Report>,
+    pass: Option<BTreeMap<ClusterName, There>>,
+    /// The newest of each cluster.
+    reports: BTreeMap<ClusterName, Report>,
     epoch: u64,
     endpoints: Vec<String>,
+}
+
+/// A cluster that is connected there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct There {
+    /// In seconds since 1970.
+    pub(super) since: i64,
+    /// What its agent proved; `None` for a cluster without one.
+    pub(super) key: Option<PublicKey>,
+    /// Which process of its agents; may be empty.
+    pub(super) instance: String,
 }
 
 /// Why what another hub says cannot be so.
@@ -26,6 +39,8 @@ pub(super) enum Nonsense {
     TooMany,
     #[error("a cluster's report is in another one's name")]
     AnotherName,
+    #[error("a cluster's key cannot be read")]
+    Key,
     #[error("it began at {0} and says that it began at {1}")]
     Older(u64, u64),
 }
@@ -33,7 +48,7 @@ pub(super) enum Nonsense {
 /// What is to be passed on.
 #[derive(Debug)]
 pub(super) struct Told {
-    pub(super) clusters: BTreeMap<ClusterName, i64>,
+    pub(super) clusters: BTreeMap<ClusterName, There>,
     pub(super) reports: Vec<Report>,
     /// Where agents reach that hub.
     pub(super) endpoints: Vec<String>,
@@ -53,8 +68,13 @@ impl Heard {
         self.epoch
     }
 
-    /// Takes a word in. Something comes out when it is whole: never in the middle of a pass.
-    pub(super) fn take(&mut self, word: PeerWord) -> Result<Option<Told>, Nonsense> {
+    /// Takes a word in. Something comes out when it is whole: never in the middle of a pass. Of those who do not count here
+    /// no report is kept, so that there are no more than clusters.
+    pub(super) fn take(
+        &mut self,
+        word: PeerWord,
+        counts: impl Fn(&ClusterName, Option<&PublicKey>) -> bool,
+    ) -> Result<Option<Told>, Nonsense> {
         match word {
             PeerWord::Begin { epoch, .. } if epoch < self.epoch => return Err(Nonsense::Older(self.epoch, epoch)),
             PeerWord::Begin { epoch, endpoints } => {
@@ -63,19 +83,37 @@ impl Heard {
                 self.pass = Some(BTreeMap::new());
                 return Ok(None);
             }
-            PeerWord::Cluster { cluster, since, report } => {
+            PeerWord::Cluster {
+                cluster,
+                since,
+                key,
+                instance,
+                report,
+            } => {
                 if report.as_ref().is_some_and(|report| report.cluster != cluster) {
                     return Err(Nonsense::AnotherName);
                 }
+                let key = match key.as_str() {
+                    "" => None,
+                    key => Some(key.parse().map_err(|_| Nonsense::Key)?),
+                };
+                let does_count = counts(&cluster, key.as_ref());
+                let there = There {
+                    since,
+                    key,
+                    instance: instance.chars().take(PEER_INSTANCE_CHARS_MAX).collect(),
+                };
                 let clusters = self.pass.as_mut().unwrap_or(&mut self.clusters);
-                clusters.insert(cluster, since);
+                clusters.insert(cluster.clone(), there);
                 if clusters.len() > PEER_CLUSTERS_MAX {
                     return Err(Nonsense::TooMany);
                 }
-                self.reports.extend(report.map(|report| *report));
+                let report = report.filter(|_| does_count);
+                self.reports.extend(report.map(|report| (cluster, *report)));
             }
             PeerWord::Gone { cluster } => {
                 self.clusters.remove(&cluster);
+                self.reports.remove(&cluster);
             }
             PeerWord::End => {
                 if let Some(pass) = self.pass.take() {
@@ -83,14 +121,16 @@ impl Heard {
                 }
             }
         }
-        if self.pass.is_some() {
-            return Ok(None);
-        }
-        Ok(Some(Told {
+        Ok(self.pass.is_none().then(|| self.told()))
+    }
+
+    /// What was told by now, with the reports that were not passed on yet.
+    pub(super) fn told(&mut self) -> Told {
+        Told {
             clusters: self.clusters.clone(),
-            reports: std::mem::take(&mut self.reports),
+            reports: std::mem::take(&mut self.reports).into_values().collect(),
             endpoints: self.endpoints.clone(),
-        }))
+        }
     }
 }
 

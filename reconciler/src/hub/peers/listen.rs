@@ -12,38 +12,57 @@ use tracing::Instrument as _;
 use tunnel::{AcceptOptions, IncomingOpen, Open, OpenCode, PublicKey, SecretKey, TargetClass, TlsError, TunnelStream};
 
 use super::endpoints::Endpoints;
+use super::judge::Goal;
 use super::words::Words;
 use super::{NAMES, now_ms};
+use crate::audit::AuditLog;
 use crate::fault::line;
 use crate::hub::SharedState;
-use crate::hub::asking::Door;
+use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
+use crate::hub::registry::Registry;
 use crate::limits::{ACCEPT_PAUSE, PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK};
 use crate::wire::{FramingError, Hop, PeerWord, write_message};
+
+/// What this hub is asked by: what it knows, who is connected to it, and what it carries.
+#[derive(Clone)]
+pub(in crate::hub) struct Here {
+    pub(in crate::hub) state: SharedState,
+    pub(in crate::hub) dispatch: Arc<Dispatch>,
+    pub(in crate::hub) connections: Arc<Connections>,
+    pub(in crate::hub) registry: Arc<Registry>,
+    /// Whether it carries what reaches into containers.
+    pub(in crate::hub) interactive: bool,
+}
 
 /// What answering other hubs needs.
 #[derive(Clone)]
 pub(in crate::hub) struct Listening {
     options: AcceptOptions,
-    state: SharedState,
-    dispatch: Arc<Dispatch>,
+    pub(super) here: Here,
+    pub(super) audit: AuditLog,
     /// What is said of this hub before all that it hears.
     begin: PeerWord,
 }
 
 impl Listening {
-    /// `keys` are those of the other hubs: nobody else is let in.
+    /// `keys` are those of the other hubs: nobody else is let in, and none that the deny list has.
     pub(in crate::hub) fn new(
         key: Arc<SecretKey>,
         keys: Vec<PublicKey>,
-        (state, dispatch): (SharedState, Arc<Dispatch>),
+        here: Here,
+        audit: AuditLog,
         endpoints: &Endpoints,
     ) -> Result<Self, TlsError> {
-        let keys = move |name: &str| name.starts_with(NAMES).then(|| keys.clone());
+        let registry = Arc::clone(&here.registry);
+        let keys = move |name: &str| {
+            let counting = keys.iter().filter(|key| !registry.has_denied(key));
+            name.starts_with(NAMES).then(|| counting.copied().collect())
+        };
         Ok(Self {
             options: AcceptOptions::new(key, Arc::new(keys))?,
-            state,
-            dispatch,
+            here,
+            audit,
             begin: PeerWord::Begin {
                 epoch: now_ms(),
                 endpoints: endpoints.own().to_vec(),
@@ -94,75 +113,72 @@ pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, 
 impl Listening {
     async fn serve(&self, tunnel: tunnel::Tunnel, shutdown: CancellationToken) {
         let tunnel::Tunnel {
-            mut incoming, session, ..
+            peer,
+            mut incoming,
+            session,
+            ..
         } = tunnel;
         let ended = shutdown.child_token();
-        let _ended_when_dropped = ended.clone().drop_guard();
         let tasks = TaskTracker::new();
         loop {
             let opened = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
+                () = self.here.registry.denied(&peer.key) => {
+                    tracing::warn!(peer = %peer.key, "Left another hub whose key the deny list has.");
+                    break;
+                }
                 _reason = session.closed() => break,
                 opened = incoming.next() => opened,
             };
             let Some(opened) = opened else { break };
-            let (this, ended) = (self.clone(), ended.clone());
-            let serve = async move { ended.run_until_cancelled(Box::pin(this.opened(opened))).await };
+            let (this, ended, key) = (self.clone(), ended.clone(), peer.key);
+            let serve = async move { Box::pin(this.opened(opened, &key, &ended)).await };
             tasks.spawn(serve.in_current_span());
         }
+        // Each stream has its line in the audit log, also one that is cut off.
+        ended.cancel();
+        tasks.close();
+        tasks.wait().await;
     }
 
-    async fn opened(&self, opened: IncomingOpen) {
+    async fn opened(&self, opened: IncomingOpen, from: &PublicKey, ended: &CancellationToken) {
         let IncomingOpen { open, responder } = opened;
-        match open.class {
-            TargetClass::Peer => {
-                let Ok(stream) = responder.accept() else { return };
-                if let Err(error) = self.tell(stream).await {
-                    tracing::debug!(error = line(&error), "Lost the stream to another hub.");
+        if let Some(goal) = Goal::of(&open.class) {
+            return self.pass(from, (open, goal), responder, ended).await;
+        }
+        let answer = async {
+            match open.class {
+                TargetClass::Peer => {
+                    let Ok(stream) = responder.accept() else { return };
+                    if let Err(error) = self.tell(stream).await {
+                        tracing::debug!(error = line(&error), "Lost the stream to another hub.");
+                    }
                 }
-            }
-            TargetClass::ApiServer | TargetClass::Interactive | TargetClass::Dial | TargetClass::Look => {
-                match self.pass_on(open).await {
+                TargetClass::Look => match self.look(open).await {
                     Ok(mut there) => {
                         let Ok(mut here) = responder.accept() else { return };
                         // How it ended is between the two that talk.
                         let _ended = copy_bidirectional(&mut here, &mut there).await;
                     }
                     Err((code, text)) => responder.refuse(code, &text),
+                },
+                class => {
+                    let text = format!("{class} is not passed on from one hub to another");
+                    responder.refuse(OpenCode::NotAllowed, &text);
                 }
             }
-            class @ (TargetClass::Deliver
-            | TargetClass::Report
-            | TargetClass::Push
-            | TargetClass::Keys
-            | TargetClass::Unknown(_)) => {
-                let text = format!("{class} is not passed on from one hub to another");
-                responder.refuse(OpenCode::NotAllowed, &text);
-            }
-        }
+        };
+        ended.run_until_cancelled(answer).await;
     }
 
-    /// Opens the stream in the cluster's own tunnel, which ends here: nothing is passed on to a third hub.
-    async fn pass_on(&self, open: Open) -> Result<TunnelStream, (OpenCode, String)> {
+    /// Opens a question of a hub's own in the cluster's tunnel: what goes with an object, and whether the agent is there.
+    async fn look(&self, open: Open) -> Result<TunnelStream, (OpenCode, String)> {
         let hop = Hop::parse(&open.target).map_err(|error| (OpenCode::NotAllowed, error.to_string()))?;
-        let away = || {
-            (
-                OpenCode::Unreachable,
-                format!("cluster {} is not connected here", hop.cluster),
-            )
-        };
-        match self.dispatch.own_door(&hop.cluster).ok_or_else(away)? {
-            Door::Agent(opener) => {
-                let open = Open {
-                    target: hop.target.clone(),
-                    ..open
-                };
-                let opened = opener.request(open).await;
-                opened.map_err(|error| (error.code, error.text))
-            }
-            Door::ApiServer(_) | Door::Peer(_) => Err(away()),
-        }
+        let opener = self.opener(&hop)?;
+        let target = hop.target;
+        let opened = opener.request(Open { target, ..open }).await;
+        opened.map_err(|error| (error.code, error.text))
     }
 
     /// Tells who is connected here, all of it now and then.
@@ -177,12 +193,17 @@ impl Listening {
             ticks.tick().await;
             let whole = whole_at.is_none_or(|at| at.elapsed() >= PEER_RESYNC);
             let news = {
-                let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+                let state = self.here.state.read().unwrap_or_else(PoisonError::into_inner);
                 if !whole && version == Some(state.version) {
                     continue;
                 }
                 version = Some(state.version);
-                words.news(&state, &self.begin, whole)
+                words.news(
+                    &state,
+                    &|cluster| self.here.connections.agent(cluster),
+                    &self.begin,
+                    whole,
+                )
             };
             if whole {
                 whole_at = Some(Instant::now());

@@ -4,7 +4,8 @@
 //! engine, so that a cluster that is connected elsewhere is not silent here; and doors of those clusters for
 //! [`dispatch`](super::dispatch), so that a request reaches them by one hop. [`words`] is what is told of this hub, [`heard`] what the other
 //! told, and [`endpoints`] what agents
-//! are told of hubs; [`dial`] and [`mod@listen`] carry. What is decided and written is not said here: hubs agree on that by the refs.
+//! are told of hubs; [`dial`] and [`mod@listen`] carry; [`pass`] is one stream that goes on to a cluster, and [`judge`] whether
+//! it may. What is decided and written is not said here: hubs agree on that by the refs.
 //!
 //! ```text
 //!   this hub                                  other hub
@@ -17,7 +18,11 @@
 mod dial;
 mod endpoints;
 mod heard;
+mod judge;
+mod line;
 mod listen;
+mod pass;
+mod twins;
 mod words;
 
 use std::net::SocketAddr;
@@ -28,7 +33,7 @@ use tunnel::PublicKey;
 
 pub(super) use dial::{ByHop, Dialling, follow};
 pub(super) use endpoints::Endpoints;
-pub(super) use listen::{Listening, listen};
+pub(super) use listen::{Here, Listening, listen};
 
 /// Another hub, as a flag names it: `URL=KEY`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,5 +89,7 @@ fn now_ms() -> u64 {
 /// What the names of hubs begin with.
 const NAMES: &str = "hub/";
 
+#[cfg(test)]
+mod fixture;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Two hubs on loopback, with real keys and TLS; a cluster whose agent answers what it is asked.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -10,16 +11,22 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tunnel::limits::ENDPOINT_BYTES_MAX;
-use tunnel::{AcceptOptions, ConnectOptions, Open, OpenCode, SecretKey, TargetClass};
+use tunnel::{AcceptOptions, ConnectOptions, Open, OpenCode, Opener, PublicKey, SecretKey, TargetClass};
 
+use super::fixture::fleet;
 use super::heard::{Heard, Nonsense};
+use super::judge::{Asked, Goal};
 use super::words::Words;
-use super::{Dialling, Endpoints, Listening, Peer, follow, listen, name};
+use super::{Dialling, Endpoints, Here, Listening, Peer, follow, listen, name};
+use crate::audit::{AuditLog, AuditTo};
 use crate::hub::asking::Door;
+use crate::hub::connections::Connections;
+use crate::hub::deny::Denied;
 use crate::hub::dispatch::{Dial, Dispatch};
 use crate::hub::engine::Event;
 use crate::hub::observe::fixture::{World, cluster};
-use crate::wire::{Hop, PeerWord};
+use crate::hub::registry::Registry;
+use crate::wire::{self, Caller, Hop, PeerWord, write_message};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -48,14 +55,21 @@ fn world() -> World {
 }
 
 /// The end of oslo's tunnel at its hub; its agent answers each stream with its target and what it is sent.
-async fn tunnel_of_oslo() -> Door {
+struct OfOslo {
+    door: Door,
+    peer: tunnel::PeerInfo,
+    session: Arc<tunnel::Session>,
+}
+
+async fn tunnel_of_oslo() -> OfOslo {
     let (hub, agent) = (key(), key());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
     let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
     let registered = agent.public();
     let lookup = move |name: &str| (name == "oslo").then(|| vec![registered]);
     let accept = AcceptOptions::new(Arc::clone(&hub), Arc::new(lookup)).expect("a key makes a certificate");
-    let connect = ConnectOptions::new(url, vec![hub.public()], "oslo", agent, 1);
+    let mut connect = ConnectOptions::new(url, vec![hub.public()], "oslo", agent, 1);
+    connect.instance = "process".to_owned();
     let (accepted, connected) = tokio::join!(
         async {
             let (socket, _) = listener.accept().await.expect("the agent dials");
@@ -77,34 +91,66 @@ async fn tunnel_of_oslo() -> Door {
             });
         }
     });
-    let door = Door::Agent(accepted.opener.clone());
-    tokio::spawn(async move { accepted.session.closed().await });
-    door
+    OfOslo {
+        door: Door::Agent(accepted.opener),
+        peer: accepted.peer,
+        session: Arc::new(accepted.session),
+    }
+}
+
+/// A hub that accepted a fleet in which oslo has this key, and that carries nothing into containers.
+fn here(oslo: &PublicKey, dispatch: Arc<Dispatch>, connections: Arc<Connections>) -> Here {
+    let mut state = world().state;
+    state.fleet = Some(Arc::new(fleet("Dual", Some(oslo))));
+    Here {
+        state: Arc::new(RwLock::new(state)),
+        dispatch,
+        connections,
+        registry: Arc::default(),
+        interactive: false,
+    }
 }
 
 /// A hub that holds oslo's tunnel and lets in whoever has one of these keys.
 struct Holder {
     url: String,
     key: Arc<SecretKey>,
+    /// Of oslo's agent.
+    oslo: PublicKey,
+    registry: Arc<Registry>,
+    folder: tempfile::TempDir,
     stop: CancellationToken,
+    _session: Arc<tunnel::Session>,
 }
 
 impl Holder {
-    async fn start(peers: Vec<tunnel::PublicKey>) -> Self {
+    async fn start(peers: Vec<PublicKey>) -> Self {
         let (key, stop) = (key(), CancellationToken::new());
-        let dispatch = Arc::new(Dispatch::default());
-        let oslo = cluster("oslo");
+        let (dispatch, connections) = (Arc::new(Dispatch::default()), Arc::new(Connections::default()));
+        let (oslo, of_oslo) = (cluster("oslo"), tunnel_of_oslo().await);
         let dial = Dial { epoch: 1, instance: "" };
         let _begun = dispatch.begin(&oslo, dial, &stop).expect("it is the only one");
-        dispatch.open(&oslo, 1, tunnel_of_oslo().await);
-        let state = Arc::new(RwLock::new(world().state));
+        connections.begin(&oslo, of_oslo.peer.clone(), Arc::downgrade(&of_oslo.session));
+        dispatch.open(&oslo, 1, of_oslo.door);
+        let here = here(&of_oslo.peer.key, dispatch, connections);
+        let registry = Arc::clone(&here.registry);
+        let folder = tempfile::tempdir().expect("a folder");
+        let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit")))).expect("it is writable");
         let endpoints = Endpoints::new(vec!["wss://holder".to_owned()]);
-        let listening = Listening::new(Arc::clone(&key), peers, (state, dispatch), &endpoints);
+        let listening = Listening::new(Arc::clone(&key), peers, here, audit, &endpoints);
         let listening = listening.expect("a key makes a certificate");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
         tokio::spawn(listen(listener, listening, stop.clone()));
-        Self { url, key, stop }
+        Self {
+            url,
+            key,
+            oslo: of_oslo.peer.key,
+            registry,
+            folder,
+            stop,
+            _session: of_oslo.session,
+        }
     }
 
     fn peer(&self) -> Peer {
@@ -124,6 +170,24 @@ impl Holder {
         ))
         .await
     }
+
+    /// Its audit log, once it has so many lines.
+    async fn lines(&self, count: usize) -> Vec<serde_json::Value> {
+        let read = || std::fs::read_to_string(self.folder.path().join("audit")).unwrap_or_default();
+        let complete = async {
+            loop {
+                let text = read();
+                if text.matches('\n').count() >= count {
+                    return text;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let text = timeout(SOON, complete).await.expect("the lines are written");
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("it is JSON"))
+            .collect()
+    }
 }
 
 impl Drop for Holder {
@@ -132,68 +196,243 @@ impl Drop for Holder {
     }
 }
 
+/// A hub that hears of another one.
+struct Hearer {
+    dispatch: Arc<Dispatch>,
+    registry: Arc<Registry>,
+    endpoints: Arc<Endpoints>,
+    heard: mpsc::Receiver<Event>,
+    stop: CancellationToken,
+    following: tokio::task::JoinHandle<()>,
+}
+
+impl Hearer {
+    /// Whose fleet has this key of oslo.
+    fn start(holder: &Holder, own: Arc<SecretKey>, oslo: &PublicKey) -> Self {
+        let (events, heard) = mpsc::channel(16);
+        let dialling = Dialling {
+            key: own,
+            server_id: "b".to_owned(),
+            dispatch: Arc::default(),
+            connections: Arc::default(),
+            registry: Arc::default(),
+            events,
+            endpoints: Arc::new(Endpoints::new(vec!["wss://own".to_owned()])),
+        };
+        dialling.registry.replace(&fleet("Dual", Some(oslo)), &BTreeMap::new());
+        let stop = CancellationToken::new();
+        Self {
+            dispatch: Arc::clone(&dialling.dispatch),
+            registry: Arc::clone(&dialling.registry),
+            endpoints: Arc::clone(&dialling.endpoints),
+            heard,
+            following: tokio::spawn(follow(holder.peer(), dialling, stop.clone())),
+            stop,
+        }
+    }
+
+    /// What the other hub tells next: clusters, and whose reports.
+    async fn told(&mut self) -> (Vec<String>, Vec<String>) {
+        match timeout(SOON, self.heard.recv()).await.expect("it tells soon") {
+            Some(Event::PeerTold { clusters, reports, .. }) => (
+                clusters.keys().map(ToString::to_string).collect(),
+                reports.iter().map(|report| report.cluster.to_string()).collect(),
+            ),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    async fn lost(&mut self) {
+        let lost = async { while !matches!(self.heard.recv().await, Some(Event::PeerLost { .. }) | None) {} };
+        timeout(SOON, lost)
+            .await
+            .expect("it is seen that the other hub is gone");
+    }
+}
+
+fn caller(user: &str) -> Caller {
+    Caller {
+        user: user.to_owned(),
+        groups: vec!["ops".to_owned()],
+        request_id: "a-1".to_owned(),
+    }
+}
+
+/// Asks as a door does, and reads to the end.
+async fn ask(opener: &Opener, open: Open, user: &str, line: &str) -> Result<String, Option<OpenCode>> {
+    let (mut stream, _grant) = opener.begin(&open).map_err(|error| Some(error.code))?;
+    let mut answer = String::new();
+    let asked = async {
+        write_message(&mut stream, &caller(user)).await.ok();
+        stream.write_all(line.as_bytes()).await?;
+        stream.shutdown().await?;
+        stream.read_to_string(&mut answer).await
+    };
+    let asked = timeout(SOON, asked).await.expect("it ends");
+    let code = |error: std::io::Error| {
+        let inner = error.get_ref()?.downcast_ref::<tunnel::StreamError>()?;
+        Some(inner.code)
+    };
+    asked.map_err(code)?;
+    Ok(answer)
+}
+
+const PODS: &str = "GET /api/v1/namespaces/a/pods HTTP/1.1\r\nhost: oslo\r\n\r\n";
+
 #[tokio::test]
 async fn a_cluster_that_another_hub_holds_is_heard_of_and_reached_by_one_hop() {
     let own = key();
     let holder = Holder::start(vec![own.public()]).await;
-    let dispatch = Arc::new(Dispatch::default());
-    let (events, mut heard) = mpsc::channel(16);
-    let endpoints = Arc::new(Endpoints::new(vec!["wss://own".to_owned()]));
-    let dialling = Dialling {
-        key: own,
-        server_id: "b".to_owned(),
-        dispatch: Arc::clone(&dispatch),
-        events,
-        endpoints: Arc::clone(&endpoints),
-    };
-    let stop = CancellationToken::new();
-    let following = tokio::spawn(follow(holder.peer(), dialling, stop.clone()));
-    let told = timeout(SOON, heard.recv()).await.expect("it tells soon");
-    let Some(Event::PeerTold {
-        peer,
-        clusters,
-        reports,
-    }) = told
-    else {
-        unreachable!("{told:?}")
-    };
-    assert_eq!(peer, holder.url);
-    let told = endpoints.all().borrow().clone();
+    let mut hearer = Hearer::start(&holder, own, &holder.oslo);
+    let oslo = vec!["oslo".to_owned()];
+    assert_eq!(
+        hearer.told().await,
+        (oslo.clone(), oslo),
+        "bergen is away; what oslo said last is told"
+    );
+    let told = hearer.endpoints.all().borrow().clone();
     assert_eq!(told, ["wss://holder", "wss://own"], "agents are told of both");
-    assert_eq!(
-        clusters.keys().collect::<Vec<_>>(),
-        [&cluster("oslo")],
-        "bergen is away"
-    );
-    assert_eq!(reports.len(), 1, "with what it said last");
-    assert_eq!(
-        (reports[0].cluster.as_str(), reports[0].trouble.as_str()),
-        ("oslo", "some")
-    );
 
-    let door = dispatch.door(&cluster("oslo")).expect("oslo is elsewhere");
+    let door = hearer.dispatch.door(&cluster("oslo")).expect("oslo is elsewhere");
     assert!(matches!(door, Door::Peer(_)));
-    assert!(dispatch.own_door(&cluster("oslo")).is_none());
-    assert!(dispatch.door(&cluster("bergen")).is_none());
-    let (opener, open) = door.tunnel(open("here")).expect("a connection stands");
-    let mut stream = opener.request(open).await.expect("the agent takes it");
-    stream.write_all(b"hello").await.expect("it is open");
-    stream.shutdown().await.expect("it is open");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("it answers");
-    assert_eq!(answer, "here was told hello");
+    assert!(hearer.dispatch.own_door(&cluster("oslo")).is_none());
+    assert!(hearer.dispatch.door(&cluster("bergen")).is_none());
+    let (opener, open) = door.tunnel(open("")).expect("a connection stands");
+    let answer = ask(&opener, open, "ada", PODS).await.expect("ada may read it");
+    assert!(answer.starts_with(" was told "), "{answer}");
+    assert!(
+        answer.contains("\"user\":\"ada\"") && answer.ends_with(PODS),
+        "{answer}"
+    );
 
     holder.stop.cancel();
-    let lost = async { while !matches!(heard.recv().await, Some(Event::PeerLost { .. }) | None) {} };
-    timeout(SOON, lost)
-        .await
-        .expect("it is seen that the other hub is gone");
-    assert!(dispatch.door(&cluster("oslo")).is_none(), "and with it the way");
-    stop.cancel();
-    timeout(SOON, following)
+    hearer.lost().await;
+    assert!(hearer.dispatch.door(&cluster("oslo")).is_none(), "and with it the way");
+    hearer.stop.cancel();
+    timeout(SOON, hearer.following)
         .await
         .expect("it ends")
         .expect("without a panic");
+}
+
+#[tokio::test]
+async fn the_owner_of_a_hop_refuses_what_its_own_revision_or_flag_does_not_allow_and_writes_it_down() {
+    let own = key();
+    let holder = Holder::start(vec![own.public()]).await;
+    let tunnel = holder
+        .dial(name("b"), Arc::clone(&own))
+        .await
+        .expect("its key is known");
+    let to = |class: TargetClass, target: &str| Open {
+        class,
+        request_id: "a-1".to_owned(),
+        ..open(&Hop::first(cluster("oslo"), target).to_target())
+    };
+    let not_allowed = Err(Some(OpenCode::NotAllowed));
+    let asked = async |class, target: &str, user: &str, line: &str| {
+        let answered = ask(&tunnel.opener, to(class, target), user, line).await;
+        answered.map(|_| ())
+    };
+    let exec = "GET /api/v1/namespaces/a/pods/b/exec?command=sh HTTP/1.1\r\n\r\n";
+    let secrets = "GET /api/v1/secrets HTTP/1.1\r\n\r\n";
+    assert_eq!(asked(TargetClass::ApiServer, "", "ada", PODS).await, Ok(()));
+    assert_eq!(asked(TargetClass::ApiServer, "", "bob", PODS).await, not_allowed);
+    assert_eq!(asked(TargetClass::ApiServer, "", "ada", secrets).await, not_allowed);
+    assert_eq!(asked(TargetClass::Interactive, "", "ada", exec).await, not_allowed);
+    assert_eq!(asked(TargetClass::Dial, "10.0.0.1:80", "ada", "raw").await, Ok(()));
+    assert_eq!(asked(TargetClass::Dial, "10.0.0.2:80", "ada", "raw").await, not_allowed);
+    let lines = holder.lines(6).await;
+    let told: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            [&line["class"], &line["user"], &line["resource"], &line["closed"]].map(|it| it.as_str().unwrap_or(""))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ["apiserver", "ada", "pods", "done"],
+            ["apiserver", "bob", "pods", "not-allowed"],
+            ["apiserver", "ada", "secrets", "not-allowed"],
+            ["interactive", "ada", "pods/exec", "not-allowed"],
+            ["dial", "ada", "/dial/10.0.0.1:80", "done"],
+            ["dial", "ada", "/dial/10.0.0.2:80", "not-allowed"],
+        ]
+    );
+    for line in &lines {
+        assert_eq!((&line["requestId"], &line["cluster"]), (&"a-1".into(), &"oslo".into()));
+        assert_eq!(line["peer"], own.public().to_string());
+        assert!(!line.to_string().contains("command"), "a query is in no log");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_the_owners_newer_revision_takes_away_ends_what_goes_by_a_hop() {
+    let here = here(&key().public(), Arc::default(), Arc::default());
+    let state = Arc::clone(&here.state);
+    let listening = Listening::new(key(), Vec::new(), here, AuditLog::default(), &Endpoints::default());
+    let listening = listening.expect("a key makes a certificate");
+    let asked = Asked {
+        cluster: cluster("oslo"),
+        goal: Goal::Read,
+        person: render::access::Person {
+            user: "ada".to_owned(),
+            groups: Vec::new(),
+        },
+        attributes: render::access::attributes("GET", "/api/v1/pods", Some("watch=1")).expect("a clear path"),
+    };
+    let mut over = std::pin::pin!(listening.judged_again(&asked));
+    let minute = Duration::from_secs(60);
+    assert!(timeout(minute, over.as_mut()).await.is_err(), "ada may watch it");
+    {
+        let mut state = state.write().expect("nobody panicked");
+        let mut fleet = state.fleet.as_deref().cloned().expect("it is there");
+        fleet.access = Arc::default();
+        state.fleet = Some(Arc::new(fleet));
+    }
+    let why = timeout(Duration::from_secs(6), over).await.expect("within seconds");
+    assert!(why.contains("may ask no cluster"), "{why}");
+}
+
+#[tokio::test]
+async fn what_is_denied_here_does_not_come_back_by_another_hub() {
+    let own = key();
+    let holder = Holder::start(vec![own.public()]).await;
+    let oslo = vec!["oslo".to_owned()];
+    let stolen = holder.oslo;
+    let mut hearer = Hearer::start(&holder, own, &stolen);
+    assert_eq!(hearer.told().await, (oslo.clone(), oslo.clone()));
+    hearer
+        .registry
+        .deny(Denied::parse(&stolen.to_string()).expect("a list"));
+    assert_eq!(
+        hearer.told().await,
+        (Vec::new(), Vec::new()),
+        "it is as if it were away"
+    );
+    assert!(hearer.dispatch.door(&cluster("oslo")).is_none());
+    hearer.registry.deny(Denied::default());
+    assert_eq!(hearer.told().await.0, oslo, "struck off, it is there again");
+    assert!(hearer.dispatch.door(&cluster("oslo")).is_some());
+    // A newer revision here has another key of oslo.
+    let other = key().public();
+    hearer.registry.replace(&fleet("Dual", Some(&other)), &BTreeMap::new());
+    assert_eq!(hearer.told().await.0, Vec::<String>::new());
+    assert!(hearer.dispatch.door(&cluster("oslo")).is_none());
+}
+
+#[tokio::test]
+async fn a_hub_whose_key_is_denied_is_let_in_no_more_and_loses_what_stands() {
+    let own = key();
+    let holder = Holder::start(vec![own.public()]).await;
+    let stands = holder
+        .dial(name("b"), Arc::clone(&own))
+        .await
+        .expect("its key is known");
+    let list = Denied::parse(&own.public().to_string()).expect("a list");
+    holder.registry.deny(list);
+    timeout(SOON, stands.session.closed()).await.expect("it is over");
+    assert!(holder.dial(name("b"), own).await.is_err());
 }
 
 #[tokio::test]
@@ -211,9 +450,14 @@ async fn a_second_hop_is_a_loop_and_what_is_no_read_is_not_passed_on() {
     assert_eq!(refused(open("oslo")).await, Some(OpenCode::NotAllowed));
     assert_eq!(
         refused(open("1/bergen/")).await,
-        Some(OpenCode::Unreachable),
+        Some(OpenCode::Gone),
         "nobody is asked further"
     );
+    let look = Open {
+        class: TargetClass::Look,
+        ..open(&first)
+    };
+    assert_eq!(refused(look).await, None, "the hub's own questions go on");
     for class in [
         TargetClass::Deliver,
         TargetClass::Push,
@@ -256,36 +500,82 @@ fn another_hub_is_told_what_is_new_and_now_and_then_everything() {
         words.iter().map(kind).collect()
     };
     assert_eq!(
-        kinds(&words.news(&world.state, &begin(1), true)),
+        kinds(&words.news(&world.state, &|_| None, &begin(1), true)),
         ["begin", "report", "end"]
     );
-    assert!(words.news(&world.state, &begin(1), false).is_empty(), "nothing is new");
+    assert!(
+        words.news(&world.state, &|_| None, &begin(1), false).is_empty(),
+        "nothing is new"
+    );
     world.report_with("oslo", |report| report.trouble = "other".to_owned());
-    assert_eq!(kinds(&words.news(&world.state, &begin(1), false)), ["report"]);
+    assert_eq!(
+        kinds(&words.news(&world.state, &|_| None, &begin(1), false)),
+        ["report"]
+    );
     world.hear(Event::PeerTold {
         peer: "c".to_owned(),
         clusters: [(cluster("bergen"), 0)].into(),
         reports: Vec::new(),
     });
     assert!(
-        words.news(&world.state, &begin(1), false).is_empty(),
+        words.news(&world.state, &|_| None, &begin(1), false).is_empty(),
         "what others told is not told on"
     );
     world.disconnect("oslo");
-    assert_eq!(kinds(&words.news(&world.state, &begin(1), false)), ["gone"]);
-    assert_eq!(kinds(&words.news(&world.state, &begin(1), true)), ["begin", "end"]);
+    assert_eq!(kinds(&words.news(&world.state, &|_| None, &begin(1), false)), ["gone"]);
+    assert_eq!(
+        kinds(&words.news(&world.state, &|_| None, &begin(1), true)),
+        ["begin", "end"]
+    );
+}
+
+fn said(name: &str, key: &str, report: Option<wire::Report>) -> PeerWord {
+    PeerWord::Cluster {
+        cluster: cluster(name),
+        since: 7,
+        key: key.to_owned(),
+        instance: String::new(),
+        report: report.map(Box::new),
+    }
+}
+
+#[test]
+fn another_hub_speaks_for_those_alone_who_count_here_and_for_each_once() {
+    let mut world = world();
+    world.report_with("bergen", |report| report.trouble = "some".to_owned());
+    let report = |name: &str| {
+        let known = &world.state.clusters[&cluster(name)];
+        known.last_report().expect("it reported")
+    };
+    let mine = key().public();
+    let counts = |name: &ClusterName, key: Option<&PublicKey>| name.as_str() == "oslo" && key == Some(&mine);
+    let mut heard = Heard::since(0);
+    let other = key().public().to_string();
+    heard.take(begin(1), counts).expect("it can be so");
+    for _again in 0..100 {
+        for (name, key) in [("oslo", &mine.to_string()), ("oslo", &other), ("bergen", &other)] {
+            heard
+                .take(said(name, key, Some(report(name))), counts)
+                .expect("it can be so");
+        }
+    }
+    let told = heard
+        .take(PeerWord::End, counts)
+        .expect("it can be so")
+        .expect("it is whole");
+    assert_eq!(told.reports.len(), 1, "a repetition takes the place of what was there");
+    let broken = heard.take(said("oslo", "no key", None), counts);
+    assert_eq!(broken.err(), Some(Nonsense::Key));
+    let anothers = heard.take(said("oslo", "", Some(report("bergen"))), counts);
+    assert_eq!(anothers.err(), Some(Nonsense::AnotherName));
 }
 
 #[test]
 fn what_another_hub_tells_counts_once_it_is_whole() {
-    let word = |name: &str| PeerWord::Cluster {
-        cluster: cluster(name),
-        since: 7,
-        report: None,
-    };
+    let word = |name: &str| said(name, "", None);
     let mut heard = Heard::since(5);
     assert_eq!(
-        heard.take(begin(4)).err(),
+        heard.take(begin(4), |_, _| true).err(),
         Some(Nonsense::Older(5, 4)),
         "of an older process"
     );
@@ -305,7 +595,7 @@ fn what_another_hub_tells_counts_once_it_is_whole() {
         (word("oslo"), None),
         (PeerWord::End, Some(1)),
     ] {
-        let told = heard.take(word).expect("it can be so");
+        let told = heard.take(word, |_, _| true).expect("it can be so");
         assert_eq!(told.map(|told| told.clusters.len()), expected);
     }
 }
@@ -317,9 +607,12 @@ fn what_another_hub_calls_itself_is_bounded_and_no_other_address() {
     let many = (0..20).map(|number| format!("wss://b-{number}"));
     let endpoints = urls.into_iter().chain([long]).chain(many).collect();
     let mut heard = Heard::since(0);
-    let begun = heard.take(PeerWord::Begin { epoch: 1, endpoints });
+    let begun = heard.take(PeerWord::Begin { epoch: 1, endpoints }, |_, _| true);
     assert!(begun.expect("it can be so").is_none());
-    let told = heard.take(PeerWord::End).expect("it can be so").expect("it is whole");
+    let told = heard
+        .take(PeerWord::End, |_, _| true)
+        .expect("it can be so")
+        .expect("it is whole");
     assert_eq!(told.endpoints, ["wss://b", "wss://b-0", "wss://b-1", "wss://b-2"]);
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use render::ClusterName;
 use render::capacity::Capacity;
 
+use crate::hub::connections::Agent;
 use crate::hub::engine::State;
 use crate::wire::{PeerWord, Report};
 
@@ -18,6 +19,8 @@ pub(super) struct Words {
 #[derive(Clone, Debug)]
 struct Told {
     since: i64,
+    /// `None` for a cluster that this hub itself applies to.
+    agent: Option<Agent>,
     report: Option<Arc<Report>>,
     capacity: Option<Arc<Capacity>>,
 }
@@ -38,7 +41,13 @@ impl Told {
 
 impl Words {
     /// What is new since the last time; with `whole` all there is, after `begin`. What other hubs told is never told on.
-    pub(super) fn news(&mut self, state: &State, begin: &PeerWord, whole: bool) -> Vec<PeerWord> {
+    pub(super) fn news(
+        &mut self,
+        state: &State,
+        agents: &dyn Fn(&ClusterName) -> Option<Agent>,
+        begin: &PeerWord,
+        whole: bool,
+    ) -> Vec<PeerWord> {
         let mut words = Vec::new();
         let mut now = BTreeMap::new();
         if whole {
@@ -49,15 +58,27 @@ impl Words {
             let (report, capacity) = known.said();
             let told = Told {
                 since,
+                agent: agents(cluster),
                 report,
                 capacity,
             };
             let before = self.clusters.get(cluster).filter(|_| !whole);
             let is_said = before.is_some_and(|before| before.is_same(&told));
-            if !is_said || before.is_some_and(|before| before.since != since) {
+            let is_other = |before: &Told| (before.since, &before.agent) != (since, &told.agent);
+            if !is_said || before.is_some_and(is_other) {
                 words.push(PeerWord::Cluster {
                     cluster: cluster.clone(),
                     since,
+                    key: told
+                        .agent
+                        .as_ref()
+                        .map(|agent| agent.key.to_string())
+                        .unwrap_or_default(),
+                    instance: told
+                        .agent
+                        .as_ref()
+                        .map(|agent| agent.instance.clone())
+                        .unwrap_or_default(),
                     report: known.last_report().filter(|_| !is_said).map(Box::new),
                 });
             }

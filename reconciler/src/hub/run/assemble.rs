@@ -15,15 +15,17 @@ use super::SharedState;
 use super::commit_times::commit_times;
 use super::turn::Hub;
 use crate::apply::{Backoff, HelmOptions};
+use crate::audit::{AuditLog, AuditTo};
 use crate::hub::asking::Asking;
 use crate::hub::blocking::blocking;
 use crate::hub::clusters::{Appliers, Clusters};
 use crate::hub::deny::Denied;
+use crate::hub::door::DoorOptions;
 use crate::hub::engine::{RemoteState, State};
 use crate::hub::gateway::Doors;
 use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
-use crate::hub::peers::{self, Dialling, Endpoints, Listening, Peer, PeerOptions};
+use crate::hub::peers::{self, Dialling, Endpoints, Here, Listening, Peer, PeerOptions};
 use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
 use crate::hub::predictors::Predictors;
@@ -250,8 +252,17 @@ async fn beside(
     let listening = match *listen {
         Some(address) => {
             let keys = peers.iter().map(|peer| peer.key).collect();
-            let held = (Arc::clone(state), Arc::clone(&sessions.dispatch));
-            let listening = Listening::new(Arc::clone(&options.key), keys, held, &endpoints).map_err(HubError::Tls)?;
+            let door = options.door.as_ref();
+            let here = Here {
+                state: Arc::clone(state),
+                dispatch: Arc::clone(&sessions.dispatch),
+                connections: Arc::clone(&sessions.connections),
+                registry: Arc::clone(&sessions.registry),
+                interactive: door.is_some_and(|door| door.interactive),
+            };
+            let audit = AuditLog::open(audit_to(door).as_ref()).map_err(HubError::Audit)?;
+            let listening = Listening::new(Arc::clone(&options.key), keys, here, audit, &endpoints);
+            let listening = listening.map_err(HubError::Tls)?;
             Some((bound(address, "--listen-peers").await?, listening))
         }
         None => None,
@@ -263,10 +274,21 @@ async fn beside(
             key: Arc::clone(&options.key),
             server_id: server_id.clone(),
             dispatch: Arc::clone(&sessions.dispatch),
+            connections: Arc::clone(&sessions.connections),
+            registry: Arc::clone(&sessions.registry),
             events: sessions.events.clone(),
             endpoints,
         },
     })
+}
+
+/// The log of the door for people: what comes by way of another hub is written there too.
+fn audit_to(door: Option<&DoorOptions>) -> Option<AuditTo> {
+    match &door?.audit {
+        door::AuditTo::Nowhere => None,
+        door::AuditTo::Stdout => Some(AuditTo::Stdout),
+        door::AuditTo::File(path) => Some(AuditTo::File(path.clone())),
+    }
 }
 
 impl Beside {

@@ -1,0 +1,205 @@
+//! One stream of another hub's that goes on to a cluster whose tunnel ends here: read as far as it is judged by, judged,
+//! carried, judged again while it lasts, and written down.
+
+use std::sync::PoisonError;
+
+use render::access::{Person, attributes};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
+use tokio::time::{sleep, timeout};
+use tokio_util::io::InspectReader;
+use tokio_util::sync::CancellationToken;
+use tunnel::{Open, OpenCode, Opener, PublicKey, Responder, StreamError, TunnelStream};
+
+use super::judge::{Asked, Goal, judge, request_line};
+use super::line::{Begun, Passed};
+use super::listen::Listening;
+use crate::fault::line;
+use crate::hub::asking::Door;
+use crate::limits::{CALLER_BYTES_MAX, DOOR_JUDGED_AGAIN, GATE_HEAD_TIMEOUT, HOP_LINE_BYTES_MAX};
+use crate::wire::{Caller, Hop, read_message_within, write_message};
+
+/// How a stream ended that nobody cut off.
+const DONE: &str = "done";
+
+/// Why a stream does not go on.
+type No = (OpenCode, String);
+
+/// What another hub sends before anything is carried.
+struct Opening {
+    caller: Caller,
+    /// The request's first line; an address is dialled without one.
+    line: Vec<u8>,
+}
+
+impl Listening {
+    /// Carries a stream to its end.
+    pub(super) async fn pass(
+        &self,
+        from: &PublicKey,
+        (open, goal): (Open, Goal),
+        responder: Responder,
+        ended: &CancellationToken,
+    ) {
+        let hop = match Hop::parse(&open.target) {
+            Ok(hop) => hop,
+            Err(error) => return responder.refuse(OpenCode::NotAllowed, &error.to_string()),
+        };
+        let mut begun = Begun::new(
+            &from.to_string(),
+            hop.cluster.as_str(),
+            open.class.as_str(),
+            &open.request_id,
+        );
+        let passed = Passed::default();
+        let closed = match self.opener(&hop) {
+            Err((code, text)) => {
+                responder.refuse(code, &text);
+                code.as_str()
+            }
+            Ok(opener) => {
+                let Ok(stream) = responder.accept() else { return };
+                let mut here = BufReader::new(stream);
+                let carried = tokio::select! {
+                    biased;
+                    () = ended.cancelled() => Err((OpenCode::Gone, String::new())),
+                    carried = self.carry(&mut here, &opener, (&open, &hop, goal), &mut begun, &passed) => carried,
+                };
+                match carried {
+                    Ok(()) => DONE,
+                    Err((code, text)) => {
+                        here.into_inner().reset(code, &text);
+                        code.as_str()
+                    }
+                }
+            }
+        };
+        self.audit.write(&begun.ended(&passed, closed)).await;
+    }
+
+    /// The cluster's own tunnel, which ends here: nothing is passed on to a third hub. A cluster that is not here may be on
+    /// its way to another one, so that whoever asks may try again.
+    pub(super) fn opener(&self, hop: &Hop) -> Result<Opener, No> {
+        match self.here.dispatch.own_door(&hop.cluster) {
+            Some(Door::Agent(opener)) => Ok(opener),
+            Some(Door::ApiServer(_) | Door::Peer(_)) | None => {
+                Err((OpenCode::Gone, format!("cluster {} is not connected here", hop.cluster)))
+            }
+        }
+    }
+
+    async fn carry(
+        &self,
+        here: &mut BufReader<TunnelStream>,
+        opener: &Opener,
+        (open, hop, goal): (&Open, &Hop, Goal),
+        begun: &mut Begun,
+        passed: &Passed,
+    ) -> Result<(), No> {
+        let late = |_| {
+            (
+                OpenCode::DialTimeout,
+                "the other hub did not say what it asks".to_owned(),
+            )
+        };
+        let opening = timeout(GATE_HEAD_TIMEOUT, opening(here, goal)).await.map_err(late)??;
+        begun.asked_by(&opening.caller);
+        let not_allowed = |why| (OpenCode::NotAllowed, why);
+        let attributes = match goal {
+            Goal::Read | Goal::Interactive => request_line(&opening.line),
+            Goal::Dial => {
+                let path = format!("/dial/{}", hop.target);
+                attributes("GET", &path, None).map_err(|unclear| unclear.to_string())
+            }
+        };
+        let attributes = attributes.map_err(not_allowed)?;
+        begun.asked(&attributes);
+        let asked = Asked {
+            cluster: hop.cluster.clone(),
+            goal,
+            person: Person {
+                user: opening.caller.user.clone(),
+                groups: opening.caller.groups.clone(),
+            },
+            attributes,
+        };
+        self.judged(&asked).map_err(not_allowed)?;
+        let carried = forward(here, opener, (open, hop, goal), &opening, passed);
+        tokio::select! {
+            biased;
+            why = self.judged_again(&asked) => Err((OpenCode::NotAllowed, why)),
+            carried = carried => carried,
+        }
+    }
+
+    fn judged(&self, asked: &Asked) -> Result<(), String> {
+        let state = self.here.state.read().unwrap_or_else(PoisonError::into_inner);
+        let fleet = state.fleet.clone();
+        drop(state);
+        judge(fleet.as_deref(), self.here.interactive, asked)
+    }
+
+    /// Waits until a request that was allowed is not any more, and says why.
+    pub(super) async fn judged_again(&self, asked: &Asked) -> String {
+        loop {
+            sleep(DOOR_JUDGED_AGAIN).await;
+            if let Err(why) = self.judged(asked) {
+                return why;
+            }
+        }
+    }
+}
+
+/// Reads for whom another hub asks, and for what. What follows stays in the reader.
+async fn opening(here: &mut BufReader<TunnelStream>, goal: Goal) -> Result<Opening, No> {
+    let not_said = |why: String| (OpenCode::NotAllowed, why);
+    let caller = read_message_within(here, CALLER_BYTES_MAX).await;
+    let caller = caller.map_err(|error| not_said(line(&error)))?;
+    let caller = caller.ok_or_else(|| not_said("the other hub did not say for whom it asks".to_owned()))?;
+    let mut line = Vec::new();
+    if goal != Goal::Dial {
+        let mut bounded = here.take(HOP_LINE_BYTES_MAX);
+        let read = bounded.read_until(b'\n', &mut line).await;
+        read.map_err(|error| ended_by(&error))?;
+    }
+    Ok(Opening { caller, line })
+}
+
+/// Carries what was read and what follows, until both directions ended.
+async fn forward(
+    here: &mut BufReader<TunnelStream>,
+    opener: &Opener,
+    (open, hop, goal): (&Open, &Hop, Goal),
+    opening: &Opening,
+    passed: &Passed,
+) -> Result<(), No> {
+    let open = Open {
+        target: hop.target.clone(),
+        ..open.clone()
+    };
+    // The request is on its way before the agent has answered, as from a hub that is asked itself.
+    let (mut there, _grant) = opener.begin(&open).map_err(|error| (error.code, error.text))?;
+    let written = async {
+        if goal != Goal::Dial {
+            write_message(&mut there, &opening.caller).await.map_err(|error| {
+                let ended = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+                ended.map_or_else(|| (OpenCode::Internal, line(&error)), ended_by)
+            })?;
+        }
+        there.write_all(&opening.line).await.map_err(|error| ended_by(&error))
+    };
+    written.await?;
+    passed.up(opening.line.len());
+    let mut up = InspectReader::new(here, |bytes: &[u8]| passed.up(bytes.len()));
+    let mut down = InspectReader::new(there, |bytes: &[u8]| passed.down(bytes));
+    let copied = copy_bidirectional(&mut up, &mut down).await;
+    copied.map(drop).map_err(|error| ended_by(&error))
+}
+
+/// The tunnel's own code for it, so that the other hub knows what it may try again.
+fn ended_by(error: &std::io::Error) -> No {
+    let ended = error.get_ref().and_then(|inner| inner.downcast_ref::<StreamError>());
+    match ended {
+        Some(ended) => (ended.code, ended.text.clone()),
+        None => (OpenCode::Internal, error.to_string()),
+    }
+}
