@@ -372,6 +372,9 @@ pub const GIT_STDERR_BYTES_MAX: usize = 16 << 10;
 /// Watches of the hub's API at once: pedia, a few people and their scripts. Each costs a connection and a list of pointers.
 pub const API_WATCHES_MAX: usize = 64;
 
+/// Of these, of one person at the door: a `kubectl get -w` for each kind, and some to spare.
+pub const API_WATCHES_OF_PERSON_MAX: usize = 16;
+
 /// How long one answer of the hub's API may take to be made; a watch's first byte counts.
 pub const API_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -407,8 +410,21 @@ pub const DOOR_CONNECTIONS_OF_PLACE_MAX: usize = 256;
 /// How long the TLS handshake of a person's connection may take.
 pub const DOOR_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// TLS handshakes at the door at once: each costs about half a millisecond of a core, and memory for the messages.
-pub const DOOR_HANDSHAKES_MAX: usize = 256;
+/// Of all callers, those who have not logged in yet: a TLS handshake costs about half a millisecond of a core, and others have
+/// three quarters of the places for themselves.
+pub const DOOR_NEWCOMERS_MAX: usize = 256;
+
+/// Of these, from one address: whoever never logs in holds them all and shuts out nobody elsewhere.
+pub const DOOR_NEWCOMERS_OF_PLACE_MAX: usize = 64;
+
+/// How long a connection may last, after its TLS handshake, without a login that counts. kubectl sends one at once.
+pub const DOOR_NEWCOMER_MAX: Duration = Duration::from_secs(15);
+
+/// How long a person's machine may be silent until it is asked whether it is there, and how long between two such questions.
+pub const DOOR_KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// Questions without an answer after which it is gone: two minutes in all.
+pub const DOOR_KEEPALIVES: u32 = 3;
 
 /// How long a person's connection may rest without a request. kubectl opens another one by itself.
 pub const DOOR_IDLE_MAX: Duration = Duration::from_secs(120);

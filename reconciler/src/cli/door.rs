@@ -67,16 +67,14 @@ pub(super) struct DoorFlags {
         requires = "oidc_issuer"
     )]
     oidc_username_claim: String,
-    /// What is set before that name.
+    /// What is set before that name, so that it is nobody else's; - is nothing. Required beside another way to log in.
     #[arg(
         long,
         env = "FLOTILLA_OIDC_USERNAME_PREFIX",
-        value_name = "TEXT",
-        default_value = "",
-        requires = "oidc_issuer",
-        hide_default_value = true
+        value_name = "TEXT|-",
+        requires = "oidc_issuer"
     )]
-    oidc_username_prefix: String,
+    oidc_username_prefix: Option<String>,
     /// The claim that lists the person's groups; without it they are in none.
     #[arg(
         long,
@@ -85,16 +83,14 @@ pub(super) struct DoorFlags {
         requires = "oidc_issuer"
     )]
     oidc_groups_claim: Option<String>,
-    /// What is set before each group.
+    /// What is set before each group; - is nothing. Required as for names.
     #[arg(
         long,
         env = "FLOTILLA_OIDC_GROUPS_PREFIX",
-        value_name = "TEXT",
-        default_value = "",
-        requires = "oidc_groups_claim",
-        hide_default_value = true
+        value_name = "TEXT|-",
+        requires = "oidc_groups_claim"
     )]
-    oidc_groups_prefix: String,
+    oidc_groups_prefix: Option<String>,
     /// Carry exec, attach, cp, port-forward and proxy to clusters, where access/ and the cluster's agent allow them.
     #[arg(long, requires = "serve")]
     allow_interactive: bool,
@@ -112,17 +108,23 @@ impl DoorFlags {
                 "--serve lets nobody in\nhint: name with --client-ca, --token-file or --oidc-issuer whom it knows";
             return Err(why.to_owned());
         }
-        let oidc = self.oidc_issuer.map(|issuer| OidcOptions {
-            held_to: Provider {
-                issuer,
-                audiences: self.oidc_client_ids,
-                user_claim: self.oidc_username_claim,
-                user_prefix: self.oidc_username_prefix,
-                groups_claim: self.oidc_groups_claim,
-                groups_prefix: self.oidc_groups_prefix,
-            },
-            authority: self.oidc_ca,
-        });
+        let has_other = self.client_ca.is_some() || self.token_file.is_some();
+        let names = (self.oidc_username_prefix, "--oidc-username-prefix");
+        let groups = (self.oidc_groups_prefix, "--oidc-groups-prefix");
+        let oidc = match self.oidc_issuer {
+            None => None,
+            Some(issuer) => Some(OidcOptions {
+                held_to: Provider {
+                    issuer,
+                    audiences: self.oidc_client_ids,
+                    user_claim: self.oidc_username_claim,
+                    user_prefix: prefix(names, has_other)?,
+                    groups_prefix: prefix(groups, has_other && self.oidc_groups_claim.is_some())?,
+                    groups_claim: self.oidc_groups_claim,
+                },
+                authority: self.oidc_ca,
+            }),
+        };
         let identity = match (self.serve_cert, self.serve_key) {
             (Some(certificate), Some(key)) => Identity::Files { certificate, key },
             _ => {
@@ -151,6 +153,20 @@ impl DoorFlags {
     }
 }
 
+/// What is set before names of a provider. Whoever may choose their name there is the person of that name in a file of
+/// tokens otherwise.
+fn prefix((given, flag): (Option<String>, &str), is_required: bool) -> Result<String, String> {
+    match given {
+        Some(none) if none == "-" => Ok(String::new()),
+        Some(prefix) if !prefix.is_empty() => Ok(prefix),
+        _ if is_required => Err(format!(
+            "{flag} is missing: names of the provider would be those of --token-file and --client-ca\nhint: name one, such as \
+             {flag} git:, or - where the same name is the same person everywhere"
+        )),
+        _ => Ok(String::new()),
+    }
+}
+
 /// The file of the hub's own authority: the one that is there, so that people's kubeconfigs outlive a new key of the hub.
 fn authority(hub_keys: &[PathBuf]) -> PathBuf {
     let mut places = hub_keys.iter().map(|key| beside(key));
@@ -170,6 +186,19 @@ fn beside(hub_key: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_a_provider_have_a_prefix_beside_another_way_to_log_in() {
+        let flag = "--oidc-username-prefix";
+        let given = |text: Option<&str>, is_required| prefix((text.map(str::to_owned), flag), is_required);
+        assert_eq!(given(None, false).as_deref(), Ok(""));
+        assert_eq!(given(Some("git:"), true).as_deref(), Ok("git:"));
+        assert_eq!(given(Some("-"), true).as_deref(), Ok(""), "on purpose");
+        for missing in [None, Some("")] {
+            let told = given(missing, true).expect_err("it is required");
+            assert!(told.contains(flag) && told.contains("hint: "), "{told}");
+        }
+    }
 
     #[test]
     fn another_key_of_the_hub_leaves_the_authority_where_it_is() {

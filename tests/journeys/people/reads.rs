@@ -175,6 +175,10 @@ fn people_log_in_with_the_id_tokens_of_a_real_gitea() {
         "preferred_username",
         "--oidc-groups-claim",
         "groups",
+        "--oidc-username-prefix",
+        "-",
+        "--oidc-groups-prefix",
+        "-",
     ]);
     // A program of ada's prints her token, as the plugins of browsers do.
     let credential = serde_json::json!({

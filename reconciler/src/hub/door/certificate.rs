@@ -12,7 +12,8 @@ use rcgen::{
 };
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
@@ -141,27 +142,47 @@ pub(super) fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(all.map(|certificate| certificate.to_vec()).collect())
 }
 
+/// TLS for callers, and the authorities of theirs.
+#[derive(Debug)]
+pub(super) struct Tls {
+    pub(super) config: Arc<ServerConfig>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Tls {
+    /// Whether a certificate that a connection was begun with would begin another one now.
+    pub(super) fn believes(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let (Some(clients), [own, between @ ..]) = (&self.clients, chain) else {
+            return false;
+        };
+        clients.verify_client_cert(own, between, UnixTime::now()).is_ok()
+    }
+}
+
 /// TLS for callers: who has a client certificate of `clients` shows it, and others log in otherwise. Nothing is resumed, so
 /// that every connection is judged by today's authorities.
-pub(super) fn config(shown: &Shown, clients: Option<RootCertStore>) -> Result<Arc<ServerConfig>, rustls::Error> {
+pub(super) fn config(shown: &Shown, clients: Option<RootCertStore>) -> Result<Tls, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&[&TLS13, &TLS12])?;
-    let builder = match clients {
+    let verifier = |roots| {
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).allow_unauthenticated();
+        let verifier = verifier.build();
+        verifier.map_err(|error| rustls::Error::General(error.to_string()))
+    };
+    let clients = clients.map(verifier).transpose()?;
+    let builder = match &clients {
         None => builder.with_no_client_auth(),
-        Some(roots) => {
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                .allow_unauthenticated()
-                .build()
-                .map_err(|error| rustls::Error::General(error.to_string()))?;
-            builder.with_client_cert_verifier(verifier)
-        }
+        Some(clients) => builder.with_client_cert_verifier(Arc::clone(clients)),
     };
     let mut config = builder.with_single_cert(shown.chain.clone(), shown.key.clone_key())?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    Ok(Arc::new(config))
+    Ok(Tls {
+        config: Arc::new(config),
+        clients,
+    })
 }
 
 #[cfg(test)]

@@ -34,7 +34,10 @@ fn person(certificate: &CertificateDer<'_>) -> Option<Person> {
     let user = subject.iter_common_name().last()?.as_str().ok()?.to_owned();
     let groups = subject.iter_organization();
     // What is no text can be nobody's group.
-    let groups = groups.filter_map(|group| group.as_str().ok()).map(str::to_owned).collect();
+    let groups = groups
+        .filter_map(|group| group.as_str().ok())
+        .map(str::to_owned)
+        .collect();
     plain(Person { user, groups })
 }
 

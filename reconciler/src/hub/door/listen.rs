@@ -1,7 +1,7 @@
 //! The door's socket: connections in, with limits on how many, from where, and how long they say nothing.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Request;
@@ -10,76 +10,90 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ServerConfig;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use super::certified::Certified;
 use super::failures::network;
-use super::files::Kept;
-use super::login::certified;
 use super::porter::{Peer, Porter};
+use super::shares::{Part, Shares};
 use crate::limits::{
     ACCEPT_PAUSE, API_DRAIN_TIMEOUT, API_HEADER_BYTES_MAX, API_HEADER_TIMEOUT, DOOR_CONNECTIONS_MAX,
-    DOOR_CONNECTIONS_OF_PLACE_MAX, DOOR_HANDSHAKE_TIMEOUT, DOOR_HANDSHAKES_MAX, DOOR_IDLE_MAX, DOOR_STREAMS_MAX,
+    DOOR_CONNECTIONS_OF_PLACE_MAX, DOOR_HANDSHAKE_TIMEOUT, DOOR_IDLE_MAX, DOOR_JUDGED_AGAIN, DOOR_KEEPALIVE,
+    DOOR_KEEPALIVES, DOOR_NEWCOMER_MAX, DOOR_NEWCOMERS_MAX, DOOR_NEWCOMERS_OF_PLACE_MAX, DOOR_STREAMS_MAX,
+    DOOR_WINDOW_BYTES,
 };
 
-/// Connections of each place.
-#[derive(Debug, Default)]
-struct Places(Mutex<BTreeMap<IpAddr, usize>>);
+/// The place of a caller who has not logged in yet, and its part of what its address has of them. It is given back with
+/// the first login that counts.
+pub(super) struct Newcomer(Mutex<Option<(OwnedSemaphorePermit, Part<IpAddr>)>>);
 
-/// One connection's part of its place.
-struct Part {
-    places: Arc<Places>,
-    place: IpAddr,
-}
+impl Newcomer {
+    /// Somebody is logged in.
+    pub(super) fn is_known(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
 
-impl Places {
-    /// `None`: the place has too many.
-    fn part(self: &Arc<Self>, address: IpAddr) -> Option<Part> {
-        let place = network(address);
-        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let connections = places.entry(place).or_default();
-        if *connections >= DOOR_CONNECTIONS_OF_PLACE_MAX {
-            return None;
+    /// Waits until the caller should have logged in and has not.
+    async fn overdue(&self) {
+        sleep(DOOR_NEWCOMER_MAX).await;
+        let is_known = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        if is_known {
+            std::future::pending::<()>().await;
         }
-        *connections += 1;
-        Some(Part {
-            places: Arc::clone(self),
-            place,
-        })
     }
 }
 
-impl Drop for Part {
-    fn drop(&mut self) {
-        let mut places = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connections) = places.get_mut(&self.place) {
-            *connections -= 1;
-            if *connections == 0 {
-                places.remove(&self.place);
-            }
+/// Who has how many places.
+struct Places {
+    all: Arc<Semaphore>,
+    new: Arc<Semaphore>,
+    all_of: Arc<Shares<IpAddr>>,
+    new_of: Arc<Shares<IpAddr>>,
+}
+
+/// A place for a connection, for as long as it lasts.
+struct Place {
+    _one: OwnedSemaphorePermit,
+    _share: Part<IpAddr>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(DOOR_CONNECTIONS_MAX)),
+            new: Arc::new(Semaphore::new(DOOR_NEWCOMERS_MAX)),
+            all_of: Arc::default(),
+            new_of: Arc::default(),
         }
+    }
+}
+
+impl Places {
+    /// `None`: there is no place, or the address has its share.
+    fn place(&self, from: IpAddr) -> Option<(Place, Newcomer)> {
+        let from = network(from);
+        let place = Place {
+            _share: self.all_of.part(from, DOOR_CONNECTIONS_OF_PLACE_MAX)?,
+            _one: Arc::clone(&self.all).try_acquire_owned().ok()?,
+        };
+        let share = self.new_of.part(from, DOOR_NEWCOMERS_OF_PLACE_MAX)?;
+        let one = Arc::clone(&self.new).try_acquire_owned().ok()?;
+        Some((place, Newcomer(Mutex::new(Some((one, share))))))
     }
 }
 
 /// Serves until shutdown.
-pub(super) async fn run(
-    listener: TcpListener,
-    tls: Kept<Arc<ServerConfig>>,
-    porter: Arc<Porter>,
-    shutdown: CancellationToken,
-) {
-    let (all, handshakes) = (
-        Arc::new(Semaphore::new(DOOR_CONNECTIONS_MAX)),
-        Arc::new(Semaphore::new(DOOR_HANDSHAKES_MAX)),
-    );
-    let (places, connections) = (Arc::new(Places::default()), TaskTracker::new());
+pub(super) async fn run(listener: TcpListener, porter: Arc<Porter>, shutdown: CancellationToken) {
+    let (places, connections) = (Places::default(), TaskTracker::new());
     loop {
         let accepted = tokio::select! {
             biased;
@@ -90,35 +104,42 @@ pub(super) async fn run(
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "Could not accept a caller.");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         // Whoever finds no place is closed at once: a queue would be filled by those who do not mind waiting.
-        let permits = (
-            Arc::clone(&all).try_acquire_owned(),
-            Arc::clone(&handshakes).try_acquire_owned(),
-            places.part(from.ip()),
-        );
-        let (Ok(permit), Ok(handshake), Some(part)) = permits else {
+        let Some((place, newcomer)) = places.place(from.ip()) else {
             porter.tally.turned_away();
             continue;
         };
-        let (tls, porter, shutdown) = (tls.now(), Arc::clone(&porter), shutdown.clone());
+        let (porter, shutdown) = (Arc::clone(&porter), shutdown.clone());
         let serve = async move {
-            // Answers are written whole.
-            let _set = socket.set_nodelay(true);
+            set_up(&socket);
+            let tls = Arc::clone(&porter.logins.tls.now().config);
             if let Some(stream) = secured(socket, &tls).await {
-                drop(handshake);
-                Box::pin(converse(stream, from, porter, shutdown)).await;
+                Box::pin(converse(stream, from.ip(), newcomer, porter, shutdown)).await;
             }
-            drop((permit, part));
+            drop(place);
         };
         connections.spawn(serve.instrument(tracing::debug_span!("caller")));
     }
     connections.close();
     // Who has not read its answer by now does not get it.
     let _drained = timeout(API_DRAIN_TIMEOUT, connections.wait()).await;
+}
+
+/// Answers are written whole, and a caller whose machine is gone without a word is noticed: the silent stream of a watch or a
+/// log would keep its place.
+fn set_up(socket: &TcpStream) {
+    let alive = TcpKeepalive::new()
+        .with_time(DOOR_KEEPALIVE)
+        .with_interval(DOOR_KEEPALIVE)
+        .with_retries(DOOR_KEEPALIVES);
+    let _set = (
+        socket.set_nodelay(true),
+        SockRef::from(socket).set_tcp_keepalive(&alive),
+    );
 }
 
 async fn secured<S>(socket: S, tls: &Arc<ServerConfig>) -> Option<TlsStream<S>>
@@ -139,59 +160,112 @@ where
     }
 }
 
-async fn converse(stream: TlsStream<TcpStream>, from: SocketAddr, porter: Arc<Porter>, shutdown: CancellationToken) {
+async fn converse<S>(
+    stream: TlsStream<S>,
+    address: IpAddr,
+    newcomer: Newcomer,
+    porter: Arc<Porter>,
+    shutdown: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let (_, session) = stream.get_ref();
     let is_http2 = session.alpn_protocol() == Some(b"h2");
-    let certificate = session.peer_certificates().and_then(<[_]>::first);
+    let certified = session.peer_certificates().and_then(Certified::read).map(Arc::new);
+    if certified.is_some() {
+        newcomer.is_known();
+    }
     let peer = Arc::new(Peer {
-        address: from.ip(),
-        certified: certificate.and_then(certified).map(Arc::new),
+        address,
+        certified,
+        newcomer,
     });
     // Each request holds a receiver for as long as its answer lasts.
     let (requests, _) = watch::channel(());
     let service = {
-        let requests = requests.clone();
+        let (requests, peer, porter) = (requests.clone(), Arc::clone(&peer), Arc::clone(&porter));
         service_fn(move |request: Request<Incoming>| {
             let busy = Box::new(requests.subscribe());
             let answer = Arc::clone(&porter).answer(Arc::clone(&peer), request, busy);
             async move { Ok::<_, std::convert::Infallible>(Box::pin(answer).await) }
         })
     };
+    let end = end(&requests, &peer, &porter, &shutdown);
     let io = TokioIo::new(stream);
     let ended = if is_http2 {
         let mut http = http2::Builder::new(TokioExecutor::new());
         http.timer(TokioTimer::new())
             .max_concurrent_streams(DOOR_STREAMS_MAX)
+            .initial_stream_window_size(DOOR_WINDOW_BYTES)
+            .initial_connection_window_size(DOOR_WINDOW_BYTES)
             .max_header_list_size(u32::try_from(API_HEADER_BYTES_MAX).unwrap_or(u32::MAX))
             .keep_alive_interval(Some(API_HEADER_TIMEOUT));
-        let mut connection = std::pin::pin!(http.serve_connection(io, service));
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-            ended = connection.as_mut() => ended,
-            () = idle(&requests) => Ok(()),
-        }
+        let connection = std::pin::pin!(http.serve_connection(io, service));
+        until(connection, http2::Connection::graceful_shutdown, end).await
     } else {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(API_HEADER_TIMEOUT)
             .max_buf_size(API_HEADER_BYTES_MAX);
-        let mut connection = std::pin::pin!(http.serve_connection(io, service).with_upgrades());
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-            ended = connection.as_mut() => ended,
-            () = idle(&requests) => Ok(()),
-        }
+        let connection = std::pin::pin!(http.serve_connection(io, service).with_upgrades());
+        until(connection, http1::UpgradeableConnection::graceful_shutdown, end).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "A caller went away.");
+    }
+    // What became another protocol goes on without the connection, and has its place.
+    requests.closed().await;
+}
+
+/// How a connection is ended here.
+enum End {
+    /// What is asked is still answered.
+    Gracefully,
+    /// Nothing is asked.
+    AtOnce,
+}
+
+/// Waits for what ends a connection.
+async fn end(requests: &watch::Sender<()>, peer: &Peer, porter: &Porter, shutdown: &CancellationToken) -> End {
+    tokio::select! {
+        biased;
+        () = shutdown.cancelled() => End::Gracefully,
+        () = outdated(peer, porter) => End::Gracefully,
+        () = peer.newcomer.overdue() => End::AtOnce,
+        () = idle(requests) => End::AtOnce,
+    }
+}
+
+/// A connection, to its own end or to one from here.
+async fn until<C, E>(
+    mut connection: Pin<&mut C>,
+    shut_down: fn(Pin<&mut C>),
+    end: impl Future<Output = End>,
+) -> Result<(), E>
+where
+    C: Future<Output = Result<(), E>>,
+{
+    let end = tokio::select! {
+        biased;
+        ended = connection.as_mut() => return ended,
+        end = end => end,
+    };
+    match end {
+        End::AtOnce => Ok(()),
+        End::Gracefully => {
+            shut_down(connection.as_mut());
+            connection.await
+        }
+    }
+}
+
+/// Waits until the certificate of a connection counts no more; for ever where it has none.
+async fn outdated(peer: &Peer, porter: &Porter) {
+    let Some(certified) = &peer.certified else {
+        return std::future::pending().await;
+    };
+    while porter.logins.tls.now().believes(&certified.chain) {
+        sleep(DOOR_JUDGED_AGAIN).await;
     }
 }
 
@@ -219,7 +293,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let authority = Authority::read_or_make(&folder.path().join("ca.key")).expect("it is made");
         let shown = authority.certificate_for(&["localhost".to_owned()]).expect("it signs");
-        let tls = config(&shown, None).expect("it is one");
+        let tls = config(&shown, None).expect("it is one").config;
         for slowly in [false, true] {
             let (mut caller, socket) = tokio::io::duplex(1_024);
             let begin = tokio::time::Instant::now();
@@ -242,19 +316,40 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_address_takes_a_part_of_all_connections_at_most() {
-        let (places, here) = (Arc::new(Places::default()), "192.0.2.1".parse().expect("an address"));
-        let mut parts: Vec<_> = (0..DOOR_CONNECTIONS_OF_PLACE_MAX).map(|_| places.part(here)).collect();
-        assert!(parts.iter().all(Option::is_some));
-        assert!(places.part(here).is_none());
-        assert!(places.part("192.0.2.2".parse().expect("an address")).is_some());
-        parts.pop();
-        assert!(places.part(here).is_some(), "one went away");
-        drop(parts);
-        assert!(
-            places.0.lock().expect("nobody panicked").is_empty(),
-            "nothing is left behind"
-        );
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[tokio::test]
+    async fn one_address_takes_a_part_of_all_connections_at_most() {
+        let places = Places::default();
+        let here = address("192.0.2.1");
+        let known = || {
+            let (place, newcomer) = places.place(here)?;
+            newcomer.is_known();
+            Some(place)
+        };
+        let mut held: Vec<_> = (0..DOOR_CONNECTIONS_OF_PLACE_MAX).map(|_| known()).collect();
+        assert!(held.iter().all(Option::is_some));
+        assert!(known().is_none());
+        assert!(places.place(address("192.0.2.2")).is_some());
+        held.pop();
+        assert!(known().is_some(), "one went away");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_log_in_leaves_places_to_others_and_is_closed_in_time() {
+        let places = Places::default();
+        let silent = |text: &str| places.place(address(text));
+        let held: Vec<_> = (0..DOOR_NEWCOMERS_OF_PLACE_MAX).map(|_| silent("192.0.2.1")).collect();
+        assert!(held.iter().all(Option::is_some));
+        assert!(silent("192.0.2.1").is_none(), "an address has its share of them");
+        let (_place, newcomer) = silent("192.0.2.2").expect("another one has theirs");
+        let begin = tokio::time::Instant::now();
+        newcomer.overdue().await;
+        assert_eq!(begin.elapsed(), DOOR_NEWCOMER_MAX);
+        newcomer.is_known();
+        let overdue = timeout(DOOR_NEWCOMER_MAX * 2, newcomer.overdue()).await;
+        assert!(overdue.is_err(), "who is logged in stays");
     }
 }

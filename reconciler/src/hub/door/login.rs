@@ -4,16 +4,18 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderMap, header};
+use render::access::token::Verified;
 use render::access::{Person, is_reserved};
-use rustls::pki_types::CertificateDer;
 use tokio::time::{Duration, Instant};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use super::certificate::Tls;
+use super::certified::Certified;
 use super::failures::Failures;
 use super::files::Kept;
 use super::oidc::Provider;
 use super::tally::{LoginFailure, Tally};
-use super::tokens::Tokens;
+use super::tokens::{self, TokenDigest, Tokens};
+use crate::hub::clock::seconds;
 
 /// Why nobody is logged in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +28,27 @@ pub(super) enum NotIn {
     TooMany(Duration),
 }
 
+/// Somebody who is logged in.
+#[derive(Clone, Debug)]
+pub(super) struct Login {
+    pub(super) person: Arc<Person>,
+    proof: Proof,
+}
+
+/// What a login rests on.
+#[derive(Clone, Debug)]
+enum Proof {
+    /// The certificate of its connection.
+    Certificate(Arc<Certified>),
+    /// A line of the file of tokens.
+    Token(TokenDigest),
+    /// An ID token, and until when that holds, in seconds since 1970.
+    IdToken(i64),
+}
+
 /// Where people are known from.
 pub(super) struct Logins {
+    pub(super) tls: Kept<Tls>,
     pub(super) tokens: Option<Kept<Tokens>>,
     pub(super) provider: Option<Provider>,
     failures: Mutex<Failures>,
@@ -35,8 +56,14 @@ pub(super) struct Logins {
 }
 
 impl Logins {
-    pub(super) fn new(tokens: Option<Kept<Tokens>>, provider: Option<Provider>, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(
+        tls: Kept<Tls>,
+        tokens: Option<Kept<Tokens>>,
+        provider: Option<Provider>,
+        tally: Arc<Tally>,
+    ) -> Self {
         Self {
+            tls,
             tokens,
             provider,
             failures: Mutex::default(),
@@ -45,40 +72,73 @@ impl Logins {
     }
 
     /// Who it is. `certified` is who the certificate of the connection names.
-    pub(super) async fn person(
+    pub(super) async fn login(
         &self,
-        certified: Option<&Arc<Person>>,
+        certified: Option<&Arc<Certified>>,
         headers: &HeaderMap,
         from: IpAddr,
-    ) -> Result<Arc<Person>, NotIn> {
-        if let Some(person) = certified {
-            return Ok(Arc::clone(person));
-        }
+    ) -> Result<Login, NotIn> {
         let failed = |failure| self.tally.login_failed(failure);
+        if let Some(certified) = certified {
+            let login = Login {
+                person: Arc::clone(&certified.person),
+                proof: Proof::Certificate(Arc::clone(certified)),
+            };
+            return self.still(login, seconds()).ok_or_else(|| {
+                failed(LoginFailure::Wrong);
+                NotIn::Wrong
+            });
+        }
         let Some(token) = bearer(headers) else {
             failed(LoginFailure::Missing);
             return Err(NotIn::Missing);
         };
-        let now = Instant::now();
-        if let Some(wait) = self.failures().wait(from, now) {
+        // A token of the file is no guess, whoever else guesses from there.
+        let digest = tokens::digest(token);
+        if let Some(person) = self.with_token(&digest) {
+            return Ok(Login {
+                person: Arc::new(person),
+                proof: Proof::Token(digest),
+            });
+        }
+        if let Some(wait) = self.failures().wait(from, Instant::now()) {
             failed(LoginFailure::TooMany);
             return Err(NotIn::TooMany(wait));
         }
-        if let Some(person) = self.known(token).await {
-            return Ok(Arc::new(person));
+        if let Some(login) = self.with_id_token(token).await {
+            return Ok(login);
         }
-        self.failures().failed(from, now);
+        self.failures().failed(from, Instant::now());
         failed(LoginFailure::Wrong);
         Err(NotIn::Wrong)
     }
 
-    async fn known(&self, token: &str) -> Option<Person> {
-        let tokens = self.tokens.as_ref().map(Kept::now);
-        if let Some(person) = tokens.as_ref().and_then(|tokens| tokens.person(token)) {
-            return Some(person.clone()).filter(is_plain);
+    /// Whether what a login rests on still counts, at a time in seconds since 1970.
+    pub(super) fn counts(&self, login: &Login, now: i64) -> bool {
+        match &login.proof {
+            Proof::Certificate(certified) => self.tls.now().believes(&certified.chain),
+            // Another person or other groups in that line are another login.
+            Proof::Token(digest) => self.with_token(digest).as_ref() == Some(&*login.person),
+            Proof::IdToken(until) => now < *until,
         }
-        let provider = self.provider.as_ref()?;
-        provider.person(token).await.filter(is_plain)
+    }
+
+    /// The same login, while it counts.
+    fn still(&self, login: Login, now: i64) -> Option<Login> {
+        self.counts(&login, now).then_some(login)
+    }
+
+    fn with_token(&self, digest: &TokenDigest) -> Option<Person> {
+        let tokens = self.tokens.as_ref()?.now();
+        tokens.person(digest).cloned().and_then(plain)
+    }
+
+    async fn with_id_token(&self, token: &str) -> Option<Login> {
+        let Verified { person, until } = self.provider.as_ref()?.person(token).await?;
+        Some(Login {
+            person: Arc::new(plain(person)?),
+            proof: Proof::IdToken(until),
+        })
     }
 
     fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
@@ -96,40 +156,30 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     Some(token.trim()).filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
 }
 
-/// Whether it names nobody of Kubernetes' own, and only what a header can say.
-fn is_plain(person: &Person) -> bool {
-    let plain = |name: &String| {
-        !name.is_empty() && !is_reserved(name) && !name.chars().any(char::is_control) && name.is_ascii()
+/// A person whose names are nobody's of Kubernetes' own, and can stand in a header. Groups that are not are left out: nothing
+/// can be bound to them.
+pub(super) fn plain(mut person: Person) -> Option<Person> {
+    let is_plain = |name: &String| {
+        let is_text = name.is_ascii() && !name.chars().any(char::is_control);
+        !name.is_empty() && name.trim() == name && is_text && !is_reserved(name)
     };
-    plain(&person.user) && person.groups.iter().all(plain)
-}
-
-/// Who a client certificate names, as Kubernetes reads it: CN is the user, each O a group.
-pub(super) fn certified(certificate: &CertificateDer<'_>) -> Option<Person> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let subject = certificate.subject();
-    let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-    let groups: Result<Vec<_>, _> = subject
-        .iter_organization()
-        .map(|group| group.as_str().map(str::to_owned))
-        .collect();
-    let person = Person {
-        user,
-        groups: groups.ok()?,
-    };
-    Some(person).filter(is_plain)
+    person.groups.retain(is_plain);
+    is_plain(&person.user).then_some(person)
 }
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
-
+    use super::super::certificate::{Authority, config};
     use super::*;
 
     fn logins() -> Logins {
-        let tokens = Tokens::parse(b"secret,ada,1,\"ops\"\nroot,x,1,\"system:masters\"\nnode,system:node:a,1")
-            .expect("a file of tokens");
-        Logins::new(Some(Kept::fixed(tokens)), None, Arc::default())
+        let tokens = Tokens::parse(b"secret,ada,1,\"ops\"\nmasters,x,1,\"system:masters\"\nnode,system:node:a,1");
+        let tokens = Kept::fixed(tokens.expect("a file of tokens"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let authority = Authority::read_or_make(&folder.path().join("ca.key")).expect("it is made");
+        let shown = authority.certificate_for(&["localhost".to_owned()]).expect("it signs");
+        let tls = Kept::fixed(config(&shown, None).expect("it is one"));
+        Logins::new(tls, Some(tokens), None, Arc::default())
     }
 
     fn headers(authorization: &[&str]) -> HeaderMap {
@@ -146,19 +196,17 @@ mod tests {
     async fn a_token_logs_its_person_in_and_nobody_of_kubernetes_own() {
         let logins = logins();
         let login = async |said: &[&str]| {
-            let person = logins.person(None, &headers(said), HERE).await;
-            person.map(|person| person.user.clone())
+            let login = logins.login(None, &headers(said), HERE).await;
+            login.map(|login| login.person.user.clone())
         };
         assert_eq!(login(&["Bearer secret"]).await, Ok("ada".to_owned()));
         assert_eq!(login(&["bearer secret"]).await, Ok("ada".to_owned()));
         assert_eq!(login(&[]).await, Err(NotIn::Missing));
         assert_eq!(login(&["Basic secret"]).await, Err(NotIn::Missing));
         assert_eq!(login(&["Bearer secret", "Bearer other"]).await, Err(NotIn::Missing));
-        assert_eq!(
-            login(&["Bearer root"]).await,
-            Err(NotIn::Wrong),
-            "system:masters is no group"
-        );
+        let masters = logins.login(None, &headers(&["Bearer masters"]), HERE).await;
+        let masters = masters.expect("it is somebody's");
+        assert!(masters.person.groups.is_empty(), "system:masters is no group");
         assert_eq!(login(&["Bearer node"]).await, Err(NotIn::Wrong));
     }
 
@@ -167,46 +215,67 @@ mod tests {
         let logins = logins();
         let elsewhere = "192.0.2.9".parse().expect("an address");
         for _ in 0..crate::limits::LOGIN_FAILURES_AT_ONCE {
-            let wrong = logins.person(None, &headers(&["Bearer guess"]), HERE).await;
-            assert_eq!(wrong, Err(NotIn::Wrong));
+            let wrong = logins.login(None, &headers(&["Bearer guess"]), HERE).await;
+            assert_eq!(wrong.map(drop), Err(NotIn::Wrong));
         }
-        let right = headers(&["Bearer secret"]);
-        let refused = logins.person(None, &right, HERE).await;
+        let (guess, right) = (headers(&["Bearer guess"]), headers(&["Bearer secret"]));
+        let refused = logins.login(None, &guess, HERE).await;
         assert!(matches!(refused, Err(NotIn::TooMany(_))), "{refused:?}");
-        assert!(logins.person(None, &right, elsewhere).await.is_ok());
+        assert!(
+            logins.login(None, &right, HERE).await.is_ok(),
+            "who guesses shuts out nobody whose token is in the file"
+        );
+        let wrong = logins.login(None, &guess, elsewhere).await;
+        assert_eq!(wrong.map(drop), Err(NotIn::Wrong), "nobody else has to wait");
         tokio::time::advance(crate::limits::LOGIN_FAILURE_FORGIVEN * 2).await;
-        assert!(logins.person(None, &right, HERE).await.is_ok());
+        assert_eq!(logins.login(None, &guess, HERE).await.map(drop), Err(NotIn::Wrong));
         assert_eq!(logins.tally.counts().failed_logins["TooMany"], 1);
     }
 
     #[test]
-    fn a_certificate_names_its_person_and_groups() {
-        let certificate = |names: &[(DnType, &str)]| {
-            let mut subject = DistinguishedName::new();
-            for (kind, name) in names {
-                subject.push(kind.clone(), *name);
-            }
-            let mut params = CertificateParams::default();
-            params.distinguished_name = subject;
-            let key = KeyPair::generate().expect("a key");
-            let made = params.self_signed(&key).expect("a certificate");
-            certified(made.der())
+    fn names_with_blanks_or_other_letters_are_nobodys() {
+        let named = |user: &str, groups: &[&str]| {
+            let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+            let person = plain(Person {
+                user: user.to_owned(),
+                groups,
+            });
+            person.map(|person| person.groups.join("|"))
         };
-        let ada = certificate(&[(DnType::CommonName, "ada"), (DnType::OrganizationName, "ops")]);
-        let expected = Person {
+        let groups = [
+            "ops",
+            " ops",
+            "ops ",
+            "caf\u{e9}",
+            "system:x",
+            "flotilla:ops",
+            "",
+            "a\nb",
+            "dev team",
+        ];
+        assert_eq!(named("ada", &groups).as_deref(), Some("ops|dev team"));
+        for user in ["ada ", "", "zo\u{eb}", "system:admin", "flotilla:ada"] {
+            assert_eq!(named(user, &[]), None, "{user:?}");
+        }
+    }
+
+    #[test]
+    fn a_login_counts_as_long_as_what_it_rests_on() {
+        let logins = logins();
+        let person = Arc::new(Person {
             user: "ada".to_owned(),
             groups: vec!["ops".to_owned()],
+        });
+        let login = |proof| Login {
+            person: Arc::clone(&person),
+            proof,
         };
-        assert_eq!(ada, Some(expected));
-        assert_eq!(
-            certificate(&[(DnType::OrganizationName, "ops")]),
-            None,
-            "it names nobody"
-        );
-        let masters = [
-            (DnType::CommonName, "ada"),
-            (DnType::OrganizationName, "system:masters"),
-        ];
-        assert_eq!(certificate(&masters), None);
+        let id_token = login(Proof::IdToken(1_000));
+        assert!(logins.counts(&id_token, 999) && !logins.counts(&id_token, 1_000));
+        assert!(logins.counts(&login(Proof::Token(tokens::digest("secret"))), 0));
+        let gone = login(Proof::Token(tokens::digest("removed")));
+        assert!(!logins.counts(&gone, 0), "its line is gone");
+        let others = login(Proof::Token(tokens::digest("masters")));
+        assert!(!logins.counts(&others, 0), "its line names somebody else");
     }
 }

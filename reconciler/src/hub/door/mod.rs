@@ -10,6 +10,7 @@ mod answered;
 mod audit;
 mod carry;
 mod certificate;
+mod certified;
 mod dial;
 mod exchange;
 mod failures;
@@ -45,7 +46,7 @@ pub use options::{DoorError, DoorOptions, Identity, OidcOptions};
 pub(in crate::hub) use tally::{Counts, Tally};
 
 use self::carry::Carrier;
-use self::certificate::Authority;
+use self::certificate::{Authority, Tls};
 use self::files::Kept;
 use self::login::Logins;
 use self::porter::Porter;
@@ -57,7 +58,6 @@ use crate::telemetry::process_name;
 /// A door that is bound, and not open yet.
 pub(super) struct Bound {
     listener: TcpListener,
-    tls: Kept<Arc<rustls::ServerConfig>>,
     logins: Logins,
     audit: Arc<audit::Audit>,
     tally: Arc<Tally>,
@@ -90,8 +90,7 @@ pub(super) async fn bind(
     }
     Ok(Bound {
         listener,
-        tls,
-        logins: Logins::new(tokens, provider, Arc::clone(&tally)),
+        logins: Logins::new(tls, tokens, provider, Arc::clone(&tally)),
         audit,
         tally,
         interactive: options.interactive,
@@ -108,7 +107,6 @@ pub(super) async fn run(
 ) {
     let Bound {
         listener,
-        tls,
         logins,
         audit,
         tally,
@@ -124,9 +122,10 @@ pub(super) async fn run(
         interactive,
         name: process_name(),
         requests: AtomicU64::new(0),
+        watches: Arc::default(),
         written: Semaphore::new(DOOR_WRITTEN_MAX),
     };
-    listen::run(listener, tls, Arc::new(porter), shutdown).await;
+    listen::run(listener, Arc::new(porter), shutdown).await;
 }
 
 /// The provider of ID tokens. It is asked when the first token comes, so that a hub starts without it.
@@ -148,10 +147,7 @@ fn provider(options: &OidcOptions) -> Result<oidc::Provider, DoorError> {
 }
 
 /// TLS of files, or of a certificate that the hub makes.
-async fn tls(
-    options: &DoorOptions,
-    shutdown: &CancellationToken,
-) -> Result<Kept<Arc<rustls::ServerConfig>>, DoorError> {
+async fn tls(options: &DoorOptions, shutdown: &CancellationToken) -> Result<Kept<Tls>, DoorError> {
     let (mut files, made) = match &options.identity {
         Identity::Files { certificate, key } => (vec![certificate.clone(), key.clone()], None),
         Identity::Own { key, names } => {

@@ -13,8 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::Config;
 use kube::client::ConfigExt as _;
-use render::access::Person;
-use render::access::token::{self, Keys, Refused, verify};
+use render::access::token::{self, Keys, Refused, Verified, verify};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Duration, Instant, timeout};
@@ -97,7 +96,7 @@ impl Provider {
     }
 
     /// Who a token says its bearer is.
-    pub(super) async fn person(&self, token: &str) -> Option<Person> {
+    pub(super) async fn person(&self, token: &str) -> Option<Verified> {
         let keys = self.keys(OIDC_KEYS_REST).await?;
         let verified = match verify(token, &keys, &self.held_to, seconds()) {
             // The provider may have a new key.
@@ -108,7 +107,7 @@ impl Provider {
             verified => verified,
         };
         match verified {
-            Ok(person) => Some(person),
+            Ok(verified) => Some(verified),
             Err(error) => {
                 tracing::debug!(%error, "Refused a token.");
                 None
@@ -270,21 +269,18 @@ mod tests {
             groups_prefix: "git:".to_owned(),
         };
         let provider = Provider::new(held_to, None).expect("it is on this machine");
-        let ada = Person {
+        let ada = render::access::Person {
             user: "ada".to_owned(),
             groups: vec!["git:ops".to_owned()],
         };
-        assert_eq!(provider.person(&played.token("hub")).await, Some(ada.clone()));
-        assert_eq!(provider.person(&played.token("other")).await, None);
-        assert_eq!(provider.person("a.b.c").await, None);
+        let person = async |token: &str| provider.person(token).await.map(|verified| verified.person);
+        assert_eq!(person(&played.token("hub")).await, Some(ada.clone()));
+        assert_eq!(person(&played.token("other")).await, None);
+        assert_eq!(person("a.b.c").await, None);
         played.new_key("2");
-        assert_eq!(
-            provider.person(&played.token("hub")).await,
-            None,
-            "keys rest for a while"
-        );
+        assert_eq!(person(&played.token("hub")).await, None, "keys rest for a while");
         provider.known.lock().await.at = None;
-        assert_eq!(provider.person(&played.token("hub")).await, Some(ada));
+        assert_eq!(person(&played.token("hub")).await, Some(ada));
     }
 
     #[test]

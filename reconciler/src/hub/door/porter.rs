@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use render::access::{self, Person, Target};
+use render::access::{self, Target};
 use render::{ClusterName, Fleet};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -20,22 +20,28 @@ use tower::ServiceExt as _;
 use super::answered::{Held, Judge, Record, Told};
 use super::audit::{self, Audit, Line};
 use super::carry::{Carried, Carrier, Errand, Goal};
-use super::login::Logins;
+use super::certified::Certified;
+use super::listen::Newcomer;
+use super::login::{Login, Logins};
 use super::refusal;
 use super::route::{self, Route};
 use super::screen;
-use super::tally::Tally;
+use super::shares::{Part, Shares};
+use super::tally::{Limit, Tally};
 use super::verdict::{Aim, Asked, Verdict, is_for_anybody, verdict};
 use super::writes::{self, Written};
 use crate::hub::SharedState;
+use crate::hub::clock::seconds;
 use crate::hub::serve::Refused;
-use crate::limits::{DOOR_BODY_BYTES_MAX, DOOR_BODY_TIMEOUT, DOOR_WRITTEN_BYTES_MAX};
+use crate::limits::{API_WATCHES_OF_PERSON_MAX, DOOR_BODY_BYTES_MAX, DOOR_BODY_TIMEOUT, DOOR_WRITTEN_BYTES_MAX};
 
 /// Where a caller stands.
 pub(super) struct Peer {
     pub(super) address: IpAddr,
     /// Who its certificate names.
-    pub(super) certified: Option<Arc<Person>>,
+    pub(super) certified: Option<Arc<Certified>>,
+    /// Its place among those who have not logged in yet.
+    pub(super) newcomer: Newcomer,
 }
 
 /// Answers requests.
@@ -52,6 +58,8 @@ pub(super) struct Porter {
     /// Before the number of a request in its id.
     pub(super) name: String,
     pub(super) requests: AtomicU64,
+    /// Watches at the hub's own API, of each person.
+    pub(super) watches: Arc<Shares<String>>,
     /// Objects that are refused and read for their names.
     pub(super) written: Semaphore,
 }
@@ -59,7 +67,7 @@ pub(super) struct Porter {
 /// Who asks for what, for as long as the answer lasts.
 struct Question {
     asked: Asked,
-    person: Arc<Person>,
+    login: Login,
 }
 
 /// What comes of a request.
@@ -129,9 +137,10 @@ impl Porter {
         }
         let login = self
             .logins
-            .person(peer.certified.as_ref(), request.headers(), peer.address);
-        let person = login.await.map_err(refusal::not_in)?;
-        record.line.person(&person);
+            .login(peer.certified.as_ref(), request.headers(), peer.address);
+        let login = login.await.map_err(refusal::not_in)?;
+        peer.newcomer.is_known();
+        record.line.person(&login.person);
         let route = route::route(request.uri().path()).map_err(|route::Incomplete| refusal::incomplete())?;
         let attributes = match &route {
             Route::Hub => whole,
@@ -144,7 +153,7 @@ impl Porter {
         screen::check_class(&request, attributes.class()).map_err(refusal::fault)?;
         let question = Question {
             asked: Asked { route, attributes },
-            person,
+            login,
         };
         let verdict = self.verdict(&question);
         if let Verdict::Here { by } | Verdict::Carry { by, .. } = &verdict {
@@ -157,16 +166,23 @@ impl Porter {
             Verdict::Refuse(refused) => Err(refused),
             Verdict::Write { cluster } => Err(self.write(&cluster, request, &question).await),
             Verdict::Here { .. } => {
+                let share = self.watch_share(&question)?;
                 let response = self.here(request).await;
                 Ok(Outcome {
+                    carried: response.into(),
+                    held: share.into_iter().map(|share| Box::new(share) as _).collect(),
                     judge: Some(self.judge(question)),
-                    ..response.into()
                 })
             }
             Verdict::Carry { to, cluster, aim, .. } => {
-                let not_carried = |not| refusal::not_carried(&to.form, &cluster, not);
+                let not_carried = |not| {
+                    if let Some(limit) = refusal::limit(&not) {
+                        self.tally.limited(limit);
+                    }
+                    refusal::not_carried(&to.form, &cluster, not)
+                };
                 // Before anything of its body is kept.
-                let place = self.carrier.place(&cluster, &question.person).await;
+                let place = self.carrier.place(&cluster, &question.login.person).await;
                 let place = place.map_err(not_carried)?;
                 let errand = errand((&to.path, cluster.clone(), aim), request, &question, request_id).await?;
                 record.line.bytes_up = errand.body.len() as u64;
@@ -183,13 +199,13 @@ impl Porter {
     fn verdict(&self, question: &Question) -> Verdict {
         verdict(
             fleet(&self.state).as_deref(),
-            &question.person,
+            &question.login.person,
             &question.asked,
             self.interactive,
         )
     }
 
-    /// Whether the same question would be answered by the same hub or cluster now.
+    /// Whether the same question would be answered by the same hub or cluster now, and to the same login.
     fn judge(self: &Arc<Self>, question: Question) -> Judge {
         let porter = Arc::clone(self);
         let cluster = |verdict| match verdict {
@@ -198,7 +214,23 @@ impl Porter {
             Verdict::Write { .. } | Verdict::Refuse(_) => None,
         };
         let begun = cluster(porter.verdict(&question));
-        Box::new(move || begun.is_some() && cluster(porter.verdict(&question)) == begun)
+        Box::new(move || {
+            let counts = begun.is_some() && porter.logins.counts(&question.login, seconds());
+            counts && cluster(porter.verdict(&question)) == begun
+        })
+    }
+
+    /// A watch's part of what its person may have of them at the hub; `None` for what is no watch.
+    fn watch_share(&self, question: &Question) -> Result<Option<Part<String>>, Refused> {
+        if question.asked.attributes.verb != "watch" {
+            return Ok(None);
+        }
+        let user = question.login.person.user.clone();
+        let share = self.watches.part(user, API_WATCHES_OF_PERSON_MAX);
+        if share.is_none() {
+            self.tally.limited(Limit::Watches);
+        }
+        share.map(Some).ok_or_else(refusal::watches)
     }
 
     /// The hub's own API answers.
@@ -224,7 +256,12 @@ impl Porter {
         };
         let written = Written::of(attributes, &body);
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        Refused::method_not_allowed(writes::refusal(&state, &question.person, cluster, written.as_ref()))
+        Refused::method_not_allowed(writes::refusal(
+            &state,
+            &question.login.person,
+            cluster,
+            written.as_ref(),
+        ))
     }
 }
 
@@ -260,7 +297,7 @@ async fn errand(
         path,
         headers,
         body,
-        person: Arc::clone(&question.person),
+        person: Arc::clone(&question.login.person),
         request_id,
         goal,
     })

@@ -9,9 +9,10 @@ use super::lane::NoPlace;
 use super::login::NotIn;
 use super::route::Form;
 use super::screen::Fault;
+use super::tally::Limit;
 use crate::hub::dispatch::Absent;
 use crate::hub::serve::Refused;
-use crate::limits::DOOR_REQUESTS_OF_PERSON_MAX;
+use crate::limits::{API_WATCHES_OF_PERSON_MAX, DOOR_REQUESTS_OF_PERSON_MAX};
 
 /// What is said of exec and its like where the hub does not carry them.
 pub(super) const NOT_INTERACTIVE: &str = "this hub carries no exec, attach, cp, port-forward and proxy: they reach into \
@@ -54,6 +55,26 @@ pub(super) fn unknown(form: &Form, sentence: String) -> Refused {
 
 pub(super) fn pull(cluster: &ClusterName) -> String {
     format!("cluster {cluster} is in sync mode Pull: its file in the fleet repository lets nobody ask its API server")
+}
+
+/// What was used up, where it is that.
+pub(super) fn limit(not: &NotCarried) -> Option<Limit> {
+    match not {
+        NotCarried::NoPlace(NoPlace::Cluster) => Some(Limit::Cluster),
+        NotCarried::NoPlace(NoPlace::Person) => Some(Limit::Person),
+        NotCarried::Refused(OpenCode::Limit, _) => Some(Limit::Agent),
+        NotCarried::Away(_)
+        | NotCarried::Refused(..)
+        | NotCarried::Late
+        | NotCarried::Broken(_)
+        | NotCarried::NoAgent => None,
+    }
+}
+
+pub(super) fn watches() -> Refused {
+    Refused::too_many(format!(
+        "you have {API_WATCHES_OF_PERSON_MAX} watches at this hub already"
+    ))
 }
 
 pub(super) fn not_carried(form: &Form, cluster: &ClusterName, not: NotCarried) -> Refused {

@@ -24,6 +24,30 @@ impl LoginFailure {
     }
 }
 
+/// What was used up when a request was answered with 429.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Limit {
+    /// The places of a cluster.
+    Cluster,
+    /// A person's share of them.
+    Person,
+    /// A person's share of watches at the hub.
+    Watches,
+    /// What the agent takes.
+    Agent,
+}
+
+impl Limit {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Cluster => "Cluster",
+            Self::Person => "Person",
+            Self::Watches => "Watches",
+            Self::Agent => "Agent",
+        }
+    }
+}
+
 /// Counts.
 #[derive(Debug, Default)]
 pub(in crate::hub) struct Tally {
@@ -37,6 +61,8 @@ pub(in crate::hub) struct Counts {
     pub(in crate::hub) answers: BTreeMap<(&'static str, &'static str), u64>,
     /// Reason → logins.
     pub(in crate::hub) failed_logins: BTreeMap<&'static str, u64>,
+    /// What was used up → requests that were refused by it.
+    pub(in crate::hub) limited: BTreeMap<&'static str, u64>,
     /// Connections that found no place.
     pub(in crate::hub) turned_away: u64,
 }
@@ -59,6 +85,10 @@ impl Tally {
 
     pub(super) fn login_failed(&self, failure: LoginFailure) {
         self.with(|counts| *counts.failed_logins.entry(failure.as_str()).or_default() += 1);
+    }
+
+    pub(super) fn limited(&self, limit: Limit) {
+        self.with(|counts| *counts.limited.entry(limit.as_str()).or_default() += 1);
     }
 
     pub(super) fn turned_away(&self) {

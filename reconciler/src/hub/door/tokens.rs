@@ -4,8 +4,16 @@
 use render::access::Person;
 use sha2::{Digest as _, Sha256};
 
+/// What is kept of a token.
+pub(super) type TokenDigest = [u8; 32];
+
 /// Who has which token.
-pub(super) struct Tokens(Vec<([u8; 32], Person)>);
+pub(super) struct Tokens(Vec<(TokenDigest, Person)>);
+
+/// What is kept of a token.
+pub(super) fn digest(token: &str) -> TokenDigest {
+    Sha256::digest(token).into()
+}
 
 impl Tokens {
     /// Reads a file. What is wrong is told by its line, and without what stands there.
@@ -19,9 +27,8 @@ impl Tokens {
         people.map(Self)
     }
 
-    /// Whose token it is. Every line is compared, so that the time says nothing of where one stands.
-    pub(super) fn person(&self, token: &str) -> Option<&Person> {
-        let digest: [u8; 32] = Sha256::digest(token).into();
+    /// Whose token has this digest. Every line is compared, so that the time says nothing of where one stands.
+    pub(super) fn person(&self, digest: &TokenDigest) -> Option<&Person> {
         let mut found = None;
         for (known, person) in &self.0 {
             let differing = known.iter().zip(digest).fold(0, |all, (a, b)| all | (a ^ b));
@@ -33,7 +40,7 @@ impl Tokens {
     }
 }
 
-fn person(line: &str) -> Result<([u8; 32], Person), &'static str> {
+fn person(line: &str) -> Result<(TokenDigest, Person), &'static str> {
     let mut fields = line.splitn(4, ',').map(str::trim);
     let (token, user) = match (fields.next(), fields.next()) {
         (Some(token), Some(user)) if !token.is_empty() && !user.is_empty() => (token, user),
@@ -46,7 +53,7 @@ fn person(line: &str) -> Result<([u8; 32], Person), &'static str> {
                 .try_into()
                 .map_err(|_| "what stands after sha256: is no digest of 64 hex digits")?
         }
-        None => Sha256::digest(token).into(),
+        None => digest(token),
     };
     let groups = fields.nth(1).unwrap_or_default().trim_matches('"');
     let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty());
@@ -70,22 +77,19 @@ mod tests {
 
     #[test]
     fn a_token_is_known_by_itself_or_by_its_digest() {
-        let digest = Sha256::digest("other")
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>();
-        let file = format!("# people\nsecret,ada,1,\"ops,dev\"\n\nsha256:{digest},bob,2\n");
+        let hex: String = digest("other").iter().map(|byte| format!("{byte:02x}")).collect();
+        let file = format!("# people\nsecret,ada,1,\"ops,dev\"\n\nsha256:{hex},bob,2\n");
         let tokens = Tokens::parse(file.as_bytes()).expect("it is a file of tokens");
         let who = |token| {
             tokens
-                .person(token)
+                .person(&digest(token))
                 .map(|person| (person.user.clone(), person.groups.join(" ")))
         };
         assert_eq!(who("secret"), Some(("ada".to_owned(), "ops dev".to_owned())));
         assert_eq!(who("other"), Some(("bob".to_owned(), String::new())));
         assert_eq!(who("secre"), None);
         assert_eq!(who(""), None);
-        assert_eq!(who(&format!("sha256:{digest}")), None, "a digest is no token");
+        assert_eq!(who(&format!("sha256:{hex}")), None, "a digest is no token");
     }
 
     #[test]

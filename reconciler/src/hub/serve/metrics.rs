@@ -183,6 +183,12 @@ fn asked(registry: &mut Registry, door: &Counts) {
     for (reason, count) in &door.failed_logins {
         logins.get_or_create(&OfReason { reason: Word(reason) }).inc_by(*count);
     }
+    let limited = Family::<OfReason, Counter>::default();
+    let help = "Requests at the door for people that were refused by a limit";
+    registry.register("door_limit_refusals", help, limited.clone());
+    for (reason, count) in &door.limited {
+        limited.get_or_create(&OfReason { reason: Word(reason) }).inc_by(*count);
+    }
     let turned_away: Counter = Counter::default();
     turned_away.inc_by(door.turned_away);
     let help = "Connections that found no place at the door for people";

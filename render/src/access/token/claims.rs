@@ -26,6 +26,15 @@ pub struct Provider {
     pub groups_prefix: String,
 }
 
+/// Whom a token names, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Who.
+    pub person: Person,
+    /// From when on it counts no more, in seconds since 1970.
+    pub until: i64,
+}
+
 /// Why a token is refused. Tells nothing of what it says but the names of claims.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -62,14 +71,14 @@ pub enum Refused {
     /// The address may be anybody's.
     #[error("the identity provider does not say that the person's e-mail address is verified")]
     EmailUnverified,
-    /// The name or a group is one that nobody may have.
-    #[error("the token names somebody or a group that begins with system: or flotilla:")]
+    /// The name is one that nobody may have.
+    #[error("the token names somebody that begins with system: or flotilla:")]
     Reserved,
 }
 
 /// Who a token says its bearer is, where a provider signed that with one of its keys and it holds at a time, in seconds
 /// since 1970. Nothing is read of what is said before the signature is checked.
-pub fn verify(token: &str, keys: &Keys, provider: &Provider, now: i64) -> Result<Person, Refused> {
+pub fn verify(token: &str, keys: &Keys, provider: &Provider, now: i64) -> Result<Verified, Refused> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(Refused::TooLarge);
     }
@@ -77,8 +86,9 @@ pub fn verify(token: &str, keys: &Keys, provider: &Provider, now: i64) -> Result
     let (header, payload) = message.split_once('.').ok_or(Refused::NoToken)?;
     check_signature(header, message, signature, keys)?;
     let claims = object(payload)?;
-    check_claims(&claims, provider, now)?;
-    person(&claims, provider)
+    let until = check_claims(&claims, provider, now)?;
+    let person = person(&claims, provider)?;
+    Ok(Verified { person, until })
 }
 
 /// A part of a token that is a JSON object.
@@ -114,7 +124,8 @@ fn check_signature(header: &str, message: &str, signature: &str, keys: &Keys) ->
     }
 }
 
-fn check_claims(claims: &Map<String, Value>, provider: &Provider, now: i64) -> Result<(), Refused> {
+/// Gives until when they hold.
+fn check_claims(claims: &Map<String, Value>, provider: &Provider, now: i64) -> Result<i64, Refused> {
     if claims.get("iss").and_then(Value::as_str) != Some(&provider.issuer) {
         return Err(Refused::Issuer);
     }
@@ -123,12 +134,13 @@ fn check_claims(claims: &Map<String, Value>, provider: &Provider, now: i64) -> R
         return Err(Refused::Audience);
     }
     let expires = time(claims, "exp")?.ok_or_else(|| Refused::Claim("exp".to_owned()))?;
-    if now >= expires.saturating_add(TOKEN_SKEW_SECONDS) {
+    let until = expires.saturating_add(TOKEN_SKEW_SECONDS);
+    if now >= until {
         return Err(Refused::Expired);
     }
     match time(claims, "nbf")? {
         Some(begins) if now < begins.saturating_sub(TOKEN_SKEW_SECONDS) => Err(Refused::NotYet),
-        _ => Ok(()),
+        _ => Ok(until),
     }
 }
 
@@ -146,17 +158,14 @@ fn person(claims: &Map<String, Value>, provider: &Provider) -> Result<Person, Re
         Some(claim) => texts(claims, claim)?.unwrap_or_default(),
         None => Vec::new(),
     };
-    let person = Person {
-        user: format!("{}{name}", provider.user_prefix),
-        groups: groups
-            .iter()
-            .map(|group| format!("{}{group}", provider.groups_prefix))
-            .collect(),
-    };
-    if is_reserved(&person.user) || person.groups.iter().any(|group| is_reserved(group)) {
+    let user = format!("{}{name}", provider.user_prefix);
+    if is_reserved(&user) {
         return Err(Refused::Reserved);
     }
-    Ok(person)
+    // A provider may let anybody put others into groups: one that is nobody's takes the rest of a login with it otherwise.
+    let groups = groups.iter().map(|group| format!("{}{group}", provider.groups_prefix));
+    let groups = groups.filter(|group| !is_reserved(group)).collect();
+    Ok(Person { user, groups })
 }
 
 /// A claim that is one text or a list of texts; `None` where it is absent.

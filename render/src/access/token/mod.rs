@@ -6,5 +6,5 @@
 mod claims;
 mod keys;
 
-pub use claims::{Provider, Refused, verify};
+pub use claims::{Provider, Refused, Verified, verify};
 pub use keys::{Keys, KeysWrong};

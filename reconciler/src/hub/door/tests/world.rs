@@ -45,6 +45,7 @@ metadata: {name: pods}
 rules:
   - {apiGroups: ['', apps], resources: [pods, configmaps, deployments], verbs: [get, list, watch]}
   - {apiGroups: [''], resources: [pods/exec], verbs: [create]}
+  - {apiGroups: [fleet.flotilla.dev], resources: [managedclusters], verbs: [get, list, watch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -87,7 +88,21 @@ pub(super) struct World {
     seen: mpsc::Receiver<Seen>,
     endless: mpsc::Receiver<TunnelStream>,
     _sessions: (Session, Session),
+    folder: tempfile::TempDir,
+    /// Signs people's certificates.
+    clients: rcgen::Issuer<'static, rcgen::KeyPair>,
     _stop: tokio_util::sync::DropGuard,
+}
+
+const TOKENS: [&str; 3] = ["token-ada,ada,1,\"ops\"", "token-bob,bob,2", "token-eve,eve,3,\"ops\""];
+
+/// Who signs certificates, and its own.
+fn authority() -> (rcgen::Issuer<'static, rcgen::KeyPair>, String) {
+    let key = rcgen::KeyPair::generate().expect("ring makes a key");
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let pem = params.self_signed(&key).expect("it signs itself").pem();
+    (rcgen::Issuer::new(params, key), pem)
 }
 
 pub(in crate::hub::door) fn fleet(files: &[(&str, &str)]) -> Arc<render::Fleet> {
@@ -113,18 +128,16 @@ impl World {
     pub(super) async fn that(interactive: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let tokens = folder.path().join("tokens");
-        std::fs::write(
-            &tokens,
-            "token-ada,ada,1,\"ops\"\ntoken-bob,bob,2\ntoken-eve,eve,3,\"ops\"\n",
-        )
-        .expect("it is writable");
+        std::fs::write(&tokens, TOKENS.join("\n")).expect("it is writable");
+        let (clients, pem) = authority();
+        std::fs::write(folder.path().join("clients.crt"), pem).expect("it is writable");
         let options = DoorOptions {
             address: "127.0.0.1:0".parse().expect("an address"),
             identity: Identity::Own {
                 key: folder.path().join("ca.key"),
                 names: vec!["127.0.0.1".to_owned()],
             },
-            client_authority: None,
+            client_authority: Some(folder.path().join("clients.crt")),
             tokens: Some(tokens),
             oidc: None,
             interactive,
@@ -162,13 +175,63 @@ impl World {
             seen,
             endless,
             _sessions: (hub.session, agent.session),
+            folder,
+            clients,
             _stop: stop.drop_guard(),
         }
     }
 
+    /// Takes somebody's line out of the file of tokens.
+    pub(super) fn log_out(&self, who: &str) {
+        let others = TOKENS.iter().filter(|line| !line.contains(who)).copied();
+        let others: Vec<_> = others.collect();
+        std::fs::write(self.folder.path().join("tokens"), others.join("\n")).expect("it is writable");
+    }
+
+    /// Believes another authority of people's certificates.
+    pub(super) fn change_authority(&self) {
+        std::fs::write(self.folder.path().join("clients.crt"), authority().1).expect("it is writable");
+    }
+
+    /// Says nothing, from an address of this machine. `None`: it was closed at once.
+    pub(super) async fn silent(&self, from: &str) -> Option<TcpStream> {
+        let socket = tokio::net::TcpSocket::new_v4().expect("there are sockets");
+        let from = format!("{from}:0").parse().expect("an address");
+        socket.bind(from).expect("it is this machine's");
+        let mut socket = socket.connect(self.address).await.ok()?;
+        let closed = timeout(Duration::from_millis(20), socket.read_u8()).await;
+        closed.is_err().then_some(socket)
+    }
+
     /// A connection that speaks HTTP/2.
     pub(super) async fn http2(&self) -> Http2 {
-        let mut config = ClientConfig::clone(self.tls.config());
+        self.http2_with(ClientConfig::clone(self.tls.config())).await
+    }
+
+    /// The same, with a certificate of cleo, who is of the ops.
+    pub(super) async fn http2_certified(&self) -> Http2 {
+        let key = rcgen::KeyPair::generate().expect("ring makes a key");
+        let mut params = rcgen::CertificateParams::default();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "cleo");
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "ops");
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &self.clients).expect("it is signed");
+        let chain = vec![certificate.der().clone()];
+        let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der());
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("ring knows them")
+            .with_root_certificates(self.roots())
+            .with_client_auth_cert(chain, key.into());
+        self.http2_with(config.expect("they go together")).await
+    }
+
+    fn roots(&self) -> rustls::RootCertStore {
+        let authority = std::fs::read(self.folder.path().join("ca.crt")).expect("it is written");
+        certificate::authorities(&authority).expect("it is a certificate")
+    }
+
+    async fn http2_with(&self, mut config: ClientConfig) -> Http2 {
         config.alpn_protocols = vec![b"h2".to_vec()];
         let socket = TcpStream::connect(self.address).await.expect("the door listens");
         let name = ServerName::try_from("127.0.0.1").expect("an address");
@@ -304,15 +367,43 @@ impl Http2 {
             true => BoxBody::new(StreamBody::new(some)),
             false => BoxBody::new(StreamBody::new(some.chain(futures_util::stream::pending()))),
         };
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("https://hub{path}"))
-            .header(header::AUTHORIZATION, format!("Bearer token-{who}"));
+        let answer = self.begin(method, who, path, body);
+        async move { answer.await.expect("it answers") }
+    }
+
+    /// `None`: the connection has ended.
+    fn begin(
+        &mut self,
+        method: &str,
+        who: &str,
+        path: &str,
+        body: BoxBody<Bytes, std::convert::Infallible>,
+    ) -> impl Future<Output = Option<StatusCode>> + use<> {
+        let mut request = Request::builder().method(method).uri(format!("https://hub{path}"));
+        if !who.is_empty() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer token-{who}"));
+        }
         let answer = self.0.send_request(request.body(body).expect("a request"));
         async move {
             let answer = timeout(SOON, answer).await.expect("it answers in time");
-            answer.expect("it answers").status()
+            answer.ok().map(|answer| answer.status())
         }
+    }
+
+    /// Begins a watch.
+    pub(super) async fn watch(&mut self, who: &str, path: &str) -> http::Response<Body> {
+        let nothing = BoxBody::new(http_body_util::Empty::new());
+        let request = Request::get(format!("https://hub{path}"))
+            .header(header::AUTHORIZATION, format!("Bearer token-{who}"))
+            .body(nothing);
+        let answer = timeout(SOON, self.0.send_request(request.expect("a request"))).await;
+        answer.expect("it answers in time").expect("it answers")
+    }
+
+    /// A read by who the connection's certificate names. `None`: the connection has ended.
+    pub(super) async fn get(&mut self, path: &str) -> Option<StatusCode> {
+        let nothing = BoxBody::new(http_body_util::Empty::new());
+        self.begin("GET", "", path, nothing).await
     }
 
     /// Begins a POST, and never ends it.
