@@ -214,6 +214,10 @@ pub const PEER_SILENCE: Duration = Duration::from_secs(150);
 /// as long as a failover waits at least where nobody says otherwise.
 pub const PEER_PATIENCE: Duration = Duration::from_secs(300);
 
+/// How long a hub that starts waits for others before it lets agents in: a hub that is there says in a second where it is,
+/// and one that is gone has its connection refused; only one that hangs costs this.
+pub const PEER_FIRST_WORD_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Clusters that another hub may tell of, as many as one state has.
 pub const PEER_CLUSTERS_MAX: usize = 20_000;
 
@@ -233,6 +237,9 @@ pub const HOP_LINE_BYTES_MAX: u64 = 16 << 10;
 
 /// Handshakes of other hubs at once: each opens four connections, and they are few.
 pub const PEER_HANDSHAKES_MAX: usize = 16;
+
+/// Of these, from one address: the connections of one hub, so that whoever says nothing keeps nobody out.
+pub const PEER_HANDSHAKES_OF_PLACE_MAX: usize = PEER_CONNECTIONS;
 
 /// The longest wait before a remote that failed is asked again.
 pub const REMOTE_RETRY_MAX: Duration = Duration::from_secs(300);
@@ -520,12 +527,27 @@ pub const GONE_OBJECTS_MAX: usize = 1_024;
 pub const RECONCILE_BODY_BYTES_MAX: usize = 8 << 20;
 
 /// Handshakes at a time: each costs a few signatures, and a storm of agents must not starve the tunnels
-/// that stand. The rest wait in the listener's own queue.
+/// that stand. The rest wait for their turn.
 pub const HANDSHAKES_MAX: usize = 64;
+
+/// Of these, from one address: a quarter of them for whoever says nothing. The agents of a site that is one address come at
+/// fifty a second so, over a tenth of a second of way.
+pub const HANDSHAKES_OF_PLACE_MAX: usize = 16;
+
+/// Of these, from a server that ends TLS, which is one address for all agents behind it.
+pub const HANDSHAKES_OF_PLAIN_MAX: usize = 32;
 
 /// Agents that wait for their handshake; more are sent away at once, and come back later. A waiting socket costs some
 /// 10 KiB of the kernel's.
 pub const HANDSHAKES_QUEUED_MAX: usize = 1_000;
+
+/// Of these, from one address.
+pub const HANDSHAKES_QUEUED_OF_PLACE_MAX: usize = 500;
+
+/// Agents that are told at a time to come back later, and how long each may take to read it.
+pub const TURNED_AWAY_MAX: usize = 64;
+/// See [`TURNED_AWAY_MAX`].
+pub const TURNED_AWAY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long an agent waits for its handshake before it is sent away: it has given up by then.
 pub const HANDSHAKE_QUEUE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -71,16 +71,19 @@ pub enum Handshake {
     NoUpgrade,
     /// The peer is not who it should be, or does not speak our protocol.
     NotAgreed,
+    /// There was no room for it.
+    TurnedAway,
 }
 
 impl Handshake {
     /// Every outcome.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Agreed,
         Self::TimedOut,
         Self::NoTls,
         Self::NoUpgrade,
         Self::NotAgreed,
+        Self::TurnedAway,
     ];
 
     /// Its name in metrics.
@@ -92,6 +95,7 @@ impl Handshake {
             Self::NoTls => "NoTls",
             Self::NoUpgrade => "NoUpgrade",
             Self::NotAgreed => "NotAgreed",
+            Self::TurnedAway => "TurnedAway",
         }
     }
 }
@@ -350,6 +354,11 @@ impl Meters {
     pub(crate) fn shook_hands(&self, end: Handshake, took: Duration) {
         add(&self.handshakes[end as usize], 1);
         self.handshake_times.took(took);
+    }
+
+    /// A connection came that nobody had room for.
+    pub fn turned_away(&self) {
+        add(&self.handshakes[Handshake::TurnedAway as usize], 1);
     }
 
     pub(crate) fn round_trip(&self, time: Duration) {

@@ -2,18 +2,44 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::net::IpAddr;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Duration, Instant, timeout};
 
-use crate::limits::{HANDSHAKE_QUEUE_TIMEOUT, HANDSHAKES_MAX, HANDSHAKES_PER_SECOND_MIN, HANDSHAKES_QUEUED_MAX};
+use super::shares::Shares;
+use crate::limits::{
+    HANDSHAKE_QUEUE_TIMEOUT, HANDSHAKES_MAX, HANDSHAKES_OF_PLACE_MAX, HANDSHAKES_OF_PLAIN_MAX,
+    HANDSHAKES_PER_SECOND_MIN, HANDSHAKES_QUEUED_MAX, HANDSHAKES_QUEUED_OF_PLACE_MAX,
+};
 
 /// A hub's doorstep.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     queue: Arc<Semaphore>,
     handshakes: Semaphore,
+    queued_of: Shares,
+    handshakes_of: Shares,
+    /// Of agents behind a server that ends TLS.
+    plain_handshakes_of: Shares,
     rate: Mutex<Rate>,
     start: Instant,
+}
+
+/// A place in the queue.
+#[derive(Debug)]
+pub(super) struct Place {
+    _in_all: OwnedSemaphorePermit,
+    _of_address: OwnedSemaphorePermit,
+    /// What its address may have of all turns.
+    turns: Arc<Semaphore>,
+}
+
+/// Somebody's turn, as long as it lasts.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    _in_all: SemaphorePermit<'a>,
+    _of_address: OwnedSemaphorePermit,
 }
 
 impl Default for Arrivals {
@@ -21,6 +47,9 @@ impl Default for Arrivals {
         Self {
             queue: Arc::new(Semaphore::new(HANDSHAKES_MAX + HANDSHAKES_QUEUED_MAX)),
             handshakes: Semaphore::new(HANDSHAKES_MAX),
+            queued_of: Shares::of_each(HANDSHAKES_QUEUED_OF_PLACE_MAX),
+            handshakes_of: Shares::of_each(HANDSHAKES_OF_PLACE_MAX),
+            plain_handshakes_of: Shares::of_each(HANDSHAKES_OF_PLAIN_MAX),
             rate: Mutex::default(),
             start: Instant::now(),
         }
@@ -28,21 +57,37 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// A place in the queue; `None` if it is full.
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.queue).try_acquire_owned().ok()
+    /// A place in the queue; `None` if it is full, or if too many came from that address.
+    pub(super) fn place(&self, from: IpAddr, is_plain: bool) -> Option<Place> {
+        let turns = if is_plain {
+            &self.plain_handshakes_of
+        } else {
+            &self.handshakes_of
+        };
+        Some(Place {
+            _of_address: self.queued_of.of(from).try_acquire_owned().ok()?,
+            _in_all: Arc::clone(&self.queue).try_acquire_owned().ok()?,
+            turns: turns.of(from),
+        })
     }
 
-    /// Runs a handshake when its turn has come; `None` if that is too late.
-    pub(super) async fn greet<T, E>(&self, handshake: impl Future<Output = Result<T, E>>) -> Option<Result<T, E>> {
-        // The semaphore is never closed.
-        let turn = timeout(HANDSHAKE_QUEUE_TIMEOUT, self.handshakes.acquire()).await;
-        let _turn = turn.ok()?.ok()?;
-        let outcome = handshake.await;
-        if outcome.is_ok() {
-            self.rate().count(self.start.elapsed());
-        }
-        Some(outcome)
+    /// Waits for a turn; `None` if it would come too late. Who waits for the turns of one address takes none of the others'.
+    pub(super) async fn turn(&self, place: &Place) -> Option<Turn<'_>> {
+        let turn = async {
+            // The semaphores are never closed.
+            let of_address = Arc::clone(&place.turns).acquire_owned().await.ok()?;
+            let in_all = self.handshakes.acquire().await.ok()?;
+            Some(Turn {
+                _in_all: in_all,
+                _of_address: of_address,
+            })
+        };
+        timeout(HANDSHAKE_QUEUE_TIMEOUT, turn).await.ok().flatten()
+    }
+
+    /// An agent came to terms.
+    pub(super) fn arrived(&self) {
+        self.rate().count(self.start.elapsed());
     }
 
     /// Over what time so many agents are to come back to whoever follows.
@@ -98,25 +143,54 @@ mod tests {
         assert_eq!(rate.spread_of(10_000_000), tunnel::backoff::RETRY_MAX_OF_LARGE_FLEETS);
     }
 
+    fn address(number: u32) -> IpAddr {
+        std::net::Ipv4Addr::from(0x0a00_0000 + number).into()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_queue_is_bounded_and_so_is_the_wait_in_it() {
-        let arrivals = Arc::new(Arrivals::default());
-        let places: Vec<_> = std::iter::from_fn(|| arrivals.place()).collect();
+        let arrivals = Arrivals::default();
+        let places: Vec<_> = (0..).map_while(|from| arrivals.place(address(from), false)).collect();
         assert_eq!(places.len(), HANDSHAKES_MAX + HANDSHAKES_QUEUED_MAX);
-        let greeted: Vec<_> = (0..HANDSHAKES_MAX)
-            .map(|_| {
-                let arrivals = Arc::clone(&arrivals);
-                tokio::spawn(async move { arrivals.greet(std::future::pending::<Result<(), ()>>()).await })
-            })
-            .collect();
-        while arrivals.handshakes.available_permits() > 0 {
-            tokio::task::yield_now().await;
+        let mut turns = Vec::new();
+        for place in &places[..HANDSHAKES_MAX] {
+            turns.push(arrivals.turn(place).await.expect("there is one"));
         }
-        let late = arrivals.greet(async { Ok::<_, ()>(()) }).await;
-        assert_eq!(late, None, "all turns are taken for longer than anybody waits");
-        greeted.iter().for_each(tokio::task::JoinHandle::abort);
-        drop(greeted);
-        let next = arrivals.greet(async { Ok::<_, ()>(()) }).await;
-        assert_eq!(next, Some(Ok(())), "who broke off makes room");
+        let next = &places[HANDSHAKES_MAX];
+        let begun = Instant::now();
+        assert!(
+            arrivals.turn(next).await.is_none(),
+            "all turns are taken for longer than anybody waits"
+        );
+        assert_eq!(begun.elapsed(), HANDSHAKE_QUEUE_TIMEOUT);
+        turns.pop();
+        assert!(arrivals.turn(next).await.is_some(), "who broke off makes room");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_address_has_neither_all_turns_nor_the_whole_queue() {
+        for (is_plain, of_place) in [(false, HANDSHAKES_OF_PLACE_MAX), (true, HANDSHAKES_OF_PLAIN_MAX)] {
+            let arrivals = Arrivals::default();
+            let places: Vec<_> = std::iter::from_fn(|| arrivals.place(address(1), is_plain)).collect();
+            assert_eq!(places.len(), HANDSHAKES_QUEUED_OF_PLACE_MAX);
+            let mut turns = Vec::new();
+            for place in &places[..of_place] {
+                turns.push(arrivals.turn(place).await.expect("there is one"));
+            }
+            let more = arrivals.turn(&places[of_place]);
+            let mut more = std::pin::pin!(more);
+            let is_first = tokio::select! {
+                biased;
+                _turn = more.as_mut() => true,
+                () = tokio::task::yield_now() => false,
+            };
+            assert!(!is_first, "it waits behind those of its own address");
+            let elsewhere = arrivals
+                .place(address(2), is_plain)
+                .expect("there is a place for others");
+            let begun = Instant::now();
+            assert!(arrivals.turn(&elsewhere).await.is_some());
+            assert_eq!(begun.elapsed(), Duration::ZERO, "and a turn at once");
+        }
     }
 }

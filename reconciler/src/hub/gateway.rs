@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use render::ClusterName;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,7 +19,7 @@ use tunnel::{AcceptError, AcceptOptions, GoAway, GoAwayReason, HandshakeError, T
 
 use super::session::Sessions;
 use crate::fault::line;
-use crate::limits::{ACCEPT_PAUSE, SESSION_CLOSE_TIMEOUT};
+use crate::limits::{ACCEPT_PAUSE, SESSION_CLOSE_TIMEOUT, TURNED_AWAY_MAX, TURNED_AWAY_TIMEOUT};
 
 /// Where agents come in.
 pub(super) struct Doors {
@@ -30,31 +32,47 @@ pub(super) struct Doors {
 /// Accepts agents until shutdown, then waits for their sessions to end.
 pub(super) async fn run(doors: Doors, options: AcceptOptions, sessions: Sessions, shutdown: CancellationToken) {
     let options = Arc::new(options);
-    let tasks = TaskTracker::new();
+    let (tasks, leaving) = (TaskTracker::new(), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
     loop {
-        let (socket, is_plain) = tokio::select! {
+        let ((socket, peer), is_plain) = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
             socket = accept(Some(&doors.secured)) => (socket, false),
             socket = accept(doors.plain.as_ref()) => (socket, true),
         };
-        let Some(place) = sessions.arrivals.place() else {
-            tracing::warn!("Sent an agent away, since too many are waiting.");
+        let Some(place) = sessions.arrivals.place(peer.ip(), is_plain) else {
+            tracing::warn!(%peer, "Sent an agent away, since too many are waiting.");
+            options.allowance.meters.turned_away();
+            if let Some(permit) = is_plain
+                .then(|| Arc::clone(&leaving).try_acquire_owned().ok())
+                .flatten()
+            {
+                tasks.spawn(async move {
+                    turn_away(socket).await;
+                    drop(permit);
+                });
+            }
             continue;
         };
         let (options, sessions, shutdown) = (Arc::clone(&options), sessions.clone(), shutdown.clone());
         let serve = async move {
-            // Who is refused may be looked for by its address; a socket that is gone already has none.
-            let peer = socket.peer_addr().ok();
-            let greeted = sessions.arrivals.greet(handshake(socket, is_plain, &options)).await;
-            drop(place);
+            let Some(turn) = sessions.arrivals.turn(&place).await else {
+                tracing::warn!(%peer, "Let an agent wait for too long.");
+                options.allowance.meters.turned_away();
+                if is_plain {
+                    turn_away(socket).await;
+                }
+                return;
+            };
+            let greeted = handshake(socket, is_plain, &options).await;
+            drop((turn, place));
             match greeted {
-                Some(Ok(tunnel)) => Box::pin(serve(&sessions, tunnel, peer, &shutdown)).await,
-                Some(Err(error)) => refused(&sessions, &error, peer),
-                None => tracing::warn!(
-                    peer = peer.map(tracing::field::display),
-                    "Let an agent wait for too long."
-                ),
+                Ok(tunnel) => {
+                    sessions.arrivals.arrived();
+                    Box::pin(serve(&sessions, tunnel, peer, &shutdown)).await;
+                }
+                // Who is refused may be looked for by its address.
+                Err(error) => refused(&sessions, &error, Some(peer)),
             }
         };
         tasks.spawn(serve.instrument(tracing::info_span!("agent")));
@@ -73,10 +91,10 @@ async fn handshake(socket: TcpStream, is_plain: bool, options: &AcceptOptions) -
     }
 }
 
-async fn serve(sessions: &Sessions, tunnel: Tunnel, peer: Option<SocketAddr>, shutdown: &CancellationToken) {
+async fn serve(sessions: &Sessions, tunnel: Tunnel, peer: SocketAddr, shutdown: &CancellationToken) {
     if tunnel.peer.epoch == PROBE_EPOCH {
         // Somebody asks whether this agent would be let in. The tunnel that stands is left alone.
-        tracing::info!(cluster = %tunnel.peer.cluster, peer = peer.map(tracing::field::display), "Answered a probe.");
+        tracing::info!(cluster = %tunnel.peer.cluster, %peer, "Answered a probe.");
         tunnel
             .session
             .close(GoAway::new(GoAwayReason::Drain, "this was a probe"));
@@ -86,10 +104,29 @@ async fn serve(sessions: &Sessions, tunnel: Tunnel, peer: Option<SocketAddr>, sh
     match ClusterName::parse(tunnel.peer.cluster.clone()) {
         Ok(cluster) => Box::pin(sessions.serve(cluster, tunnel, shutdown)).await,
         Err(error) => {
-            tracing::warn!(peer = peer.map(tracing::field::display), %error, "Refused an agent with a bad name.");
+            tracing::warn!(%peer, %error, "Refused an agent with a bad name.");
         }
     }
 }
+
+/// Tells whoever speaks HTTP to come back later. Before TLS nothing can be said.
+async fn turn_away(mut socket: TcpStream) {
+    let said = async {
+        socket.write_all(BUSY).await?;
+        socket.shutdown().await?;
+        // What is closed with bytes unread takes the answer along.
+        tokio::io::copy(&mut (&mut socket).take(BUSY_READ_MAX), &mut tokio::io::sink()).await
+    };
+    // Whoever does not read it is gone.
+    let _said = timeout(TURNED_AWAY_TIMEOUT, said).await;
+}
+
+/// Ten seconds: as long as the queue is at most.
+const BUSY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 10\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// Bytes that are read of whoever is told so: the head of a request.
+const BUSY_READ_MAX: u64 = 64 << 10;
 
 fn refused(sessions: &Sessions, error: &AcceptError, peer: Option<SocketAddr>) {
     // Names that nobody registered are not remembered: there is no end of them.
@@ -112,17 +149,42 @@ fn refused(sessions: &Sessions, error: &AcceptError, peer: Option<SocketAddr>) {
 }
 
 /// The next connection of a door; never, of one that is not there.
-async fn accept(listener: Option<&TcpListener>) -> TcpStream {
+async fn accept(listener: Option<&TcpListener>) -> (TcpStream, SocketAddr) {
     let Some(listener) = listener else {
         return std::future::pending().await;
     };
     loop {
         match listener.accept().await {
-            Ok((socket, _)) => return socket,
+            Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(%error, "Could not accept a connection.");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_finds_no_room_behind_a_server_is_told_when_to_come_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
+        let address = listener.local_addr().expect("it is bound");
+        let (caller, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (mut caller, (socket, _)) = (caller.expect("it listens"), accepted.expect("it comes"));
+        let asked = async {
+            caller
+                .write_all(b"GET /tunnel HTTP/1.1\r\nhost: hub\r\n\r\n")
+                .await
+                .expect("it is open");
+            let mut answer = String::new();
+            caller.read_to_string(&mut answer).await.expect("it is not reset");
+            answer
+        };
+        let (answer, ()) = tokio::join!(asked, turn_away(socket));
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains("retry-after: 10\r\n"), "{answer}");
     }
 }

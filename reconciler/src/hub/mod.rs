@@ -47,6 +47,7 @@ pub mod repository;
 mod run;
 pub mod serve;
 mod session;
+mod shares;
 pub mod source;
 pub mod tokens;
 

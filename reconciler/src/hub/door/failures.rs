@@ -38,7 +38,7 @@ impl Failures {
 }
 
 /// Of IPv6 one customer has a whole /64.
-pub(super) fn network(address: IpAddr) -> IpAddr {
+pub(in crate::hub) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

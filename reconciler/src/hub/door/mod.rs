@@ -40,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use audit::AuditTo;
 pub use certificate::CertificateError;
+pub(in crate::hub) use failures::network;
 pub use files::FileError;
 pub use oidc::OidcError;
 pub use options::{DoorError, DoorOptions, Identity, OidcOptions};

@@ -21,7 +21,8 @@ use crate::hub::SharedState;
 use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::registry::Registry;
-use crate::limits::{ACCEPT_PAUSE, PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK};
+use crate::hub::shares::Shares;
+use crate::limits::{ACCEPT_PAUSE, PEER_HANDSHAKES_MAX, PEER_HANDSHAKES_OF_PLACE_MAX, PEER_RESYNC, PEER_TICK};
 use crate::wire::{FramingError, Hop, PeerWord, write_message};
 
 /// What this hub is asked by: what it knows, who is connected to it, and what it carries.
@@ -74,6 +75,7 @@ impl Listening {
 /// Lets other hubs in until shutdown.
 pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, shutdown: CancellationToken) {
     let handshakes = Arc::new(Semaphore::new(PEER_HANDSHAKES_MAX));
+    let handshakes_of = Shares::of_each(PEER_HANDSHAKES_OF_PLACE_MAX);
     let tasks = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -81,8 +83,8 @@ pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, 
             () = shutdown.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let socket = match accepted {
-            Ok((socket, _)) => socket,
+        let (socket, from) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "Could not accept a connection.");
                 sleep(ACCEPT_PAUSE).await;
@@ -90,14 +92,15 @@ pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, 
             }
         };
         // Who finds all places taken dials again.
-        let Ok(permit) = Arc::clone(&handshakes).try_acquire_owned() else {
+        let of_address = handshakes_of.of(from.ip()).try_acquire_owned();
+        let (Ok(permit), Ok(of_address)) = (Arc::clone(&handshakes).try_acquire_owned(), of_address) else {
             continue;
         };
         let (listening, shutdown) = (listening.clone(), shutdown.clone());
         let serve = async move {
             match Box::pin(tunnel::accept(socket, &listening.options)).await {
                 Ok(tunnel) => {
-                    drop(permit);
+                    drop((permit, of_address));
                     tracing::info!(peer = tunnel.peer.cluster, "Another hub connected.");
                     Box::pin(listening.serve(tunnel, shutdown)).await;
                 }
