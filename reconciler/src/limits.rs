@@ -834,6 +834,10 @@ pub const GATE_REQUESTS_MAX: usize = 256;
 /// applies.
 pub const GATE_PUSH_STREAMS_MAX: usize = 256;
 
+/// How long counts of an agent rest before they are reported by themselves: a hub that is refused again and again does not
+/// get a report of each.
+pub const COUNTS_REST: Duration = Duration::from_secs(10);
+
 /// Addresses of one name that are tried: a name has one or two for each of IPv4 and IPv6.
 pub const DIAL_ADDRESSES_MAX: usize = 8;
 

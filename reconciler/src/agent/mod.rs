@@ -6,6 +6,7 @@
 //! not here.
 
 mod applying;
+mod counts;
 mod deliver;
 pub mod doctor;
 mod gate;

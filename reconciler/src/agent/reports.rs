@@ -3,11 +3,12 @@
 use render::ClusterName;
 use tokio::io::AsyncWrite;
 use tokio::sync::watch;
-use tokio::time::{Duration, sleep};
+use tokio::time::{Duration, Instant, sleep, sleep_until};
 
 use super::presence::Presence;
 use crate::apply::{ApplyReport, Desired};
-use crate::wire::{FramingError, Refusal, Report, write_message};
+use crate::limits::COUNTS_REST;
+use crate::wire::{AgentCounts, FramingError, Refusal, Report, write_message};
 
 /// A burst of changes is one report: nothing that a person or the hub's decisions wait for is later than
 /// this.
@@ -20,6 +21,9 @@ pub(super) struct Sources {
     pub(super) refused: watch::Receiver<Option<(u64, Refusal)>>,
     pub(super) applied: watch::Receiver<ApplyReport>,
     pub(super) presence: watch::Receiver<Presence>,
+    pub(super) counts: watch::Receiver<AgentCounts>,
+    /// When counts alone are worth a report again.
+    pub(super) counts_due: Instant,
 }
 
 impl Sources {
@@ -32,7 +36,10 @@ impl Sources {
         let refused = self.refused.borrow_and_update().clone();
         let applied = self.applied.borrow_and_update().clone();
         let presence = *self.presence.borrow_and_update();
+        let agent = *self.counts.borrow_and_update();
+        self.counts_due = Instant::now() + COUNTS_REST;
         Report {
+            agent,
             without_hub_since: presence.was_away_since,
             ..Report::new(self.cluster.clone(), held, refused, applied)
         }
@@ -40,10 +47,15 @@ impl Sources {
 
     /// Waits until a part changes; `false` when the agent is ending.
     async fn changed(&mut self) -> bool {
+        let counts = async {
+            sleep_until(self.counts_due).await;
+            self.counts.changed().await
+        };
         let changed = tokio::select! {
             changed = self.desired.changed() => changed,
             changed = self.refused.changed() => changed,
             changed = self.applied.changed() => changed,
+            changed = counts => changed,
         };
         changed.is_ok()
     }
@@ -73,5 +85,37 @@ where
             return Ok(());
         }
         sleep(SETTLE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::presence::Keeper;
+
+    #[tokio::test(start_paused = true)]
+    async fn counts_alone_are_told_at_a_pace_of_their_own() {
+        let (_desired, desired) = watch::channel(None);
+        let (_refused, refused) = watch::channel(None);
+        let (applier, applied) = watch::channel(ApplyReport::default());
+        let (counter, counts) = watch::channel(AgentCounts::default());
+        let mut sources = Sources {
+            cluster: ClusterName::parse("north").expect("a name"),
+            desired,
+            refused,
+            applied,
+            presence: Keeper::new(None).presence(),
+            counts,
+            counts_due: Instant::now(),
+        };
+        let begun = Instant::now();
+        assert!(sources.report().agent.are_none());
+        counter.send_modify(|counts| counts.refused_push += 1);
+        assert!(sources.changed().await, "somebody is there");
+        assert_eq!(begun.elapsed(), COUNTS_REST);
+        assert_eq!(sources.report().agent.refused(), 1);
+        applier.send_modify(|report| report.trouble = "no lease".to_owned());
+        assert!(sources.changed().await, "somebody is there");
+        assert_eq!(begun.elapsed(), COUNTS_REST, "what else changes is told at once");
     }
 }

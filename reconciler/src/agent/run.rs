@@ -11,6 +11,7 @@ use tracing::Instrument as _;
 use tunnel::{PublicKey, SecretKey, Token};
 
 use super::applying;
+use super::counts::Counts;
 use super::deliver::Holdings;
 use super::gate::{Gate, Policy};
 use super::journal::{Journal, JournalError};
@@ -119,12 +120,14 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         ..applier
     };
     let (applied, report) = watch::channel(ApplyReport::default());
+    let counts = Arc::new(Counts::default());
     let gate = Gate::new(
         options.cluster.clone(),
         options.allow,
         holdings.mode(),
         options.client.clone(),
         audit,
+        Arc::clone(&counts),
     );
     let dialer = Arc::new(Dialer {
         cluster: options.cluster,
@@ -142,6 +145,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         instance: instance(),
         token: options.token,
         hang_ups: hang_ups(),
+        counts,
     });
     let dial = dialer.run(shutdown.clone()).instrument(tracing::info_span!("tunnel"));
     let apply = applying::run(options.client, applier, &holdings, applied, shutdown.clone());

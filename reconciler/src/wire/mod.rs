@@ -5,6 +5,7 @@
 //! tunnel's.
 
 mod accept;
+mod agent_counts;
 mod caller;
 mod dependants;
 mod envelope;
@@ -17,6 +18,7 @@ mod ping;
 mod report;
 
 pub use accept::{Accepted, Refusal, accept};
+pub use agent_counts::AgentCounts;
 pub use caller::{Caller, NotImpersonated};
 pub use dependants::{ClaimVolume, Counted, Dependants, DependantsQuestion, ObjectDependants};
 pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};

@@ -7,7 +7,8 @@ use render::capacity::Capacity;
 use render::{ClusterName, Digest, ObjectKey, UnitKey};
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, Held, Refusal};
+use super::agent_counts::{grown, sum};
+use super::{AgentCounts, Facts, Held, Refusal};
 use crate::apply::capacity::Room;
 
 /// What the applier of a cluster says. Sections that a build does not know are ignored; sections that it
@@ -62,6 +63,9 @@ pub struct Report {
     /// How often others' changes were put right, since the applier began.
     #[serde(default, skip_serializing_if = "Corrections::are_none")]
     pub corrections: Corrections,
+    /// What its agent counted of its tunnels, since it began.
+    #[serde(default, skip_serializing_if = "AgentCounts::are_none")]
+    pub agent: AgentCounts,
 }
 
 /// How often others' changes were put right.
@@ -96,30 +100,30 @@ impl Corrections {
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        self.each(other, u64::saturating_add)
+        Self::of(sum(self.values(), other.values()))
     }
 
     /// How many came since an earlier count. Whoever counts less than before began anew.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
-        let counts = |of: Self| [of.unit_changed, of.unit_removed, of.release_changed, of.release_removed];
-        let began_anew = counts(self)
-            .iter()
-            .zip(counts(earlier))
-            .any(|(now, before)| *now < before);
-        if began_anew {
-            self
-        } else {
-            self.each(earlier, u64::saturating_sub)
-        }
+        Self::of(grown(self.values(), earlier.values()))
     }
 
-    fn each(self, other: Self, both: impl Fn(u64, u64) -> u64) -> Self {
+    fn values(self) -> [u64; 4] {
+        [
+            self.unit_changed,
+            self.unit_removed,
+            self.release_changed,
+            self.release_removed,
+        ]
+    }
+
+    fn of([unit_changed, unit_removed, release_changed, release_removed]: [u64; 4]) -> Self {
         Self {
-            unit_changed: both(self.unit_changed, other.unit_changed),
-            unit_removed: both(self.unit_removed, other.unit_removed),
-            release_changed: both(self.release_changed, other.release_changed),
-            release_removed: both(self.release_removed, other.release_removed),
+            unit_changed,
+            unit_removed,
+            release_changed,
+            release_removed,
         }
     }
 }
@@ -156,6 +160,7 @@ impl Report {
             trouble: applied.trouble,
             waits_for_lease: applied.waits_for_lease,
             corrections: applied.corrections,
+            agent: AgentCounts::default(),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Serves one stream that the hub opened to what this cluster lends: asks the policy, carries, and writes the audit line.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
@@ -15,6 +14,7 @@ use tunnel::{IncomingOpen, Open, OpenCode, Responder, StreamError, TargetClass, 
 use super::dial::{dial, resolved};
 use super::line::{Begun, Counted};
 use super::{Answered, Entry, Forwarding, Lent, Policy, Room, identity, serve};
+use crate::agent::counts::Counts;
 use crate::agent::look;
 use crate::audit::AuditLog;
 use crate::fault;
@@ -37,7 +37,7 @@ pub(in crate::agent) struct Gate {
     /// A ping is one request of the API server, and waits behind no question.
     pinging: Arc<Semaphore>,
     audit: AuditLog,
-    refused: AtomicU64,
+    counts: Arc<Counts>,
 }
 
 impl Gate {
@@ -47,6 +47,7 @@ impl Gate {
         mode: watch::Receiver<SyncMode>,
         client: Client,
         audit: AuditLog,
+        counts: Arc<Counts>,
     ) -> Self {
         Self {
             cluster,
@@ -58,7 +59,7 @@ impl Gate {
             looking: Arc::new(Semaphore::new(1)),
             pinging: Arc::new(Semaphore::new(PINGS_MAX)),
             audit,
-            refused: AtomicU64::new(0),
+            counts,
         }
     }
 
@@ -118,7 +119,7 @@ impl Gate {
                 return OpenCode::Cancelled.as_str();
             };
             match lent {
-                Lent::ApiServer(entry) => self.ask(entry, stream, begun, &answered).await,
+                Lent::ApiServer(entry) => self.ask(open, entry, stream, begun, &answered).await,
                 Lent::Address | Lent::Answers => self.look(is_ping(open), stream, begun).await,
             }
         };
@@ -145,6 +146,7 @@ impl Gate {
 
     async fn ask(
         &self,
+        open: &Open,
         entry: Entry,
         mut stream: TunnelStream,
         begun: &mut Begun,
@@ -156,7 +158,7 @@ impl Gate {
                 Ok(identity) => (&self.people, Some(identity)),
                 Err(error) => {
                     let why = fault::line(&error);
-                    self.note_refusal(&why);
+                    self.note_refusal(&open.class, &why);
                     stream.reset(OpenCode::NotAllowed, &why);
                     return OpenCode::NotAllowed.as_str();
                 }
@@ -212,15 +214,15 @@ impl Gate {
 
     fn refuse(&self, open: &Open, responder: Responder, code: OpenCode, why: &str) -> &'static str {
         if code == OpenCode::NotAllowed {
-            self.note_refusal(&format!("{}: {why}", open.class.as_str()));
+            self.note_refusal(&open.class, &format!("{}: {why}", open.class.as_str()));
         }
         responder.refuse(code, why);
         code.as_str()
     }
 
     /// A hub that asks for what it is not lent does so again and again: each is in the audit log, and here ever fewer.
-    fn note_refusal(&self, why: &str) {
-        let refused = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+    fn note_refusal(&self, class: &TargetClass, why: &str) {
+        let refused = self.counts.refused(class);
         if refused.is_power_of_two() {
             tracing::warn!(error = why, attempt = refused, "Refused a stream of the hub's.");
         } else {

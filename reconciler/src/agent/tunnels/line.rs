@@ -16,6 +16,7 @@ use super::Dialer;
 use super::board::{Address, Board, Number};
 use super::serve::serve;
 use super::wake::Wake;
+use crate::agent::counts::Left;
 use crate::agent::presence::Keeper;
 
 pub(super) struct Line {
@@ -134,6 +135,7 @@ impl Line {
             }
             reason = self.wake.instead() => {
                 tracing::info!(reason, "Dial at once.");
+                self.dialer.counts.left(Left::Woken);
                 Next::AtOnce
             }
         };

@@ -25,6 +25,7 @@ pub use self::way::Way;
 pub(super) use self::wake::{HangUps, hang_ups};
 
 use self::board::Board;
+use super::counts::Counts;
 use super::deliver::Holdings;
 use super::presence::Keeper;
 use super::streams::Streams;
@@ -49,6 +50,7 @@ pub(super) struct Dialer {
     pub(super) token: Token,
     /// Somebody says that it shall dial at once.
     pub(super) hang_ups: HangUps,
+    pub(super) counts: Arc<Counts>,
 }
 
 impl Dialer {

@@ -11,6 +11,7 @@ use tunnel::backoff::Outcome;
 use tunnel::{Opener, TargetClass, Tunnel};
 
 use super::Dialer;
+use crate::agent::counts::Left;
 use crate::agent::hub_keys;
 use crate::agent::reports::{self, Sources};
 use crate::agent::streams::spawn;
@@ -48,10 +49,14 @@ pub(super) async fn serve(
             () = shutdown.cancelled() => return Outcome::Lived(born.elapsed()),
             reason = session.closed() => {
                 tracing::info!(%reason, "Lost connection to hub.");
+                if leave.is_some() {
+                    dialer.counts.left(Left::from(&reason));
+                }
                 return reason.outcome(born.elapsed());
             }
             away = session.draining(), if leave.is_some() => {
                 tracing::info!(reason = %away.reason, "Hub asked to reconnect.");
+                dialer.counts.left(Left::Asked);
                 let outcome = Outcome::told_by(&away).unwrap_or_else(|| Outcome::Lived(born.elapsed()));
                 // Nobody listens where this tunnel was left already.
                 let _told = leave.take().map(|leave| leave.send((outcome, born.elapsed())));
@@ -78,6 +83,8 @@ fn report(dialer: &Dialer, opener: Opener, silent: CancellationToken) -> impl Fu
         refused: dialer.holdings.refused(),
         applied: dialer.applied.clone(),
         presence: dialer.keeper.presence(),
+        counts: dialer.counts.told(),
+        counts_due: Instant::now(),
     };
     async move {
         let _silent_when_dropped = silent.drop_guard();

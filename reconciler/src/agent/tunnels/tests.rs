@@ -111,6 +111,7 @@ impl Hub {
 /// An agent that keeps tunnels to hubs, and lends them an echo.
 struct Agent {
     hang_up: watch::Sender<u32>,
+    counts: Arc<Counts>,
     echo: Echo,
     _applied: watch::Sender<ApplyReport>,
     _runs: AbortOnDropHandle<()>,
@@ -132,7 +133,15 @@ impl Agent {
         let holdings = Arc::new(holdings);
         let policy = Policy::of(vec![format!("dial:{}", echo.target).parse().expect("a rule")]);
         let client = Client::try_from(Config::new(http::Uri::from_static("http://127.0.0.1:1"))).expect("a client");
-        let gate = Gate::new(cluster.clone(), policy, holdings.mode(), client, AuditLog::default());
+        let counts = Arc::<Counts>::default();
+        let gate = Gate::new(
+            cluster.clone(),
+            policy,
+            holdings.mode(),
+            client,
+            AuditLog::default(),
+            Arc::clone(&counts),
+        );
         let (applied, report) = watch::channel(ApplyReport::default());
         let (hang_up, hang_ups) = watch::channel(0);
         let dialer = Dialer {
@@ -151,10 +160,12 @@ impl Agent {
             instance: "a".to_owned(),
             token: Token::default(),
             hang_ups,
+            counts: Arc::clone(&counts),
         };
         let runs = tokio::spawn(Arc::new(dialer).run(CancellationToken::new()));
         Self {
             hang_up,
+            counts,
             echo,
             _applied: applied,
             _runs: AbortOnDropHandle::new(runs),
@@ -202,6 +213,8 @@ async fn sighup_dials_at_once_and_drops_nothing() {
     let mut stream = agent.stream(&second).await;
     say(&mut stream, "anew").await.expect("the new tunnel is served");
     assert!(!hub.is_dialled().await, "a tunnel that was left is not dialled for");
+    let counted = *agent.counts.told().borrow();
+    assert_eq!((counted.left_woken, counted.left_cut), (1, 0), "it is counted once");
 }
 
 #[tokio::test]
@@ -247,4 +260,6 @@ async fn a_hub_that_ends_leaves_the_tunnel_to_the_other_alone() {
     assert!(!other.is_dialled().await, "nobody dials a hub that is there");
     let mut anew = agent.stream(&again).await;
     say(&mut anew, "anew").await.expect("and the one that ended is back");
+    let counted = *agent.counts.told().borrow();
+    assert_eq!((counted.left_asked, counted.left_cut), (1, 0), "it is counted once");
 }

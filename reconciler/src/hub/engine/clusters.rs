@@ -184,6 +184,7 @@ impl State {
             // What was put right before the first report is of another time, which nobody can date.
             if let Some(before) = &known.report {
                 self.corrections = self.corrections.and(report.corrections.since(before.corrections));
+                self.agents = self.agents.and(report.agent.since(before.agent));
             }
             known.report = Some(Arc::new(report));
             known.reported_at = self.now;

@@ -19,7 +19,7 @@ use super::peers::Peers;
 use super::recovery::{Recovery, Sought};
 use super::remote::RemoteState;
 use crate::hub::knocks::Knock;
-use crate::wire::{Corrections, Envelope, EnvelopeUnit, LineageGrant, list_digest};
+use crate::wire::{AgentCounts, Corrections, Envelope, EnvelopeUnit, LineageGrant, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +68,8 @@ pub struct State {
     pub knocks: Vec<Knock>,
     /// How often appliers put right what others changed, since this hub first heard of each.
     pub corrections: Corrections,
+    /// What agents counted of their tunnels, in the same way.
+    pub agents: AgentCounts,
     /// How far the objects in a hub cluster have come.
     pub objects: Option<Condition>,
     /// Counts the writes to the state refs that began or ended.

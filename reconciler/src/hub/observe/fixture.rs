@@ -209,6 +209,7 @@ impl World {
             waits_for_lease: false,
             facts: None,
             corrections: crate::wire::Corrections::default(),
+            agent: crate::wire::AgentCounts::default(),
         };
         edit(&mut report);
         self.hear(Event::Reported {

@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 use crate::hub::door::Counts;
 use crate::hub::engine::State;
 use crate::hub::observe::Observation;
-use crate::wire::Corrections;
+use crate::wire::{AgentCounts, Corrections};
 
 /// The content type of what [`text`] gives.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -44,6 +44,11 @@ struct OfAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfReason {
     reason: Word,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfClass {
+    class: Word,
 }
 
 /// A word of one of our enums.
@@ -138,6 +143,7 @@ pub(super) fn text(state: &State, door: &Counts, with_keys: usize) -> Result<Str
         number(with_keys),
     );
     corrected(&mut registry, &state.corrections);
+    of_agents(&mut registry, &state.agents);
     asked(&mut registry, door);
     tunnel::register(&mut registry, &Meters::of_process(), &Pool::of_process());
     let mut out = String::new();
@@ -160,6 +166,36 @@ fn corrected(registry: &mut Registry, corrections: &Corrections) {
             cause: Word(cause),
         };
         family.get_or_create(&labels).inc_by(count);
+    }
+}
+
+fn of_agents(registry: &mut Registry, counted: &AgentCounts) {
+    let left = Family::<OfReason, Counter>::default();
+    registry.register(
+        "agent_tunnels_left",
+        "Tunnels that agents left for the next one",
+        left.clone(),
+    );
+    for (reason, count) in [
+        ("Asked", counted.left_asked),
+        ("Dead", counted.left_dead),
+        ("Cut", counted.left_cut),
+        ("Woken", counted.left_woken),
+    ] {
+        left.get_or_create(&OfReason { reason: Word(reason) }).inc_by(count);
+    }
+    let refused = Family::<OfClass, Counter>::default();
+    let help = "Streams of hubs that the policies of agents refused";
+    registry.register("agent_refusals", help, refused.clone());
+    for (class, count) in [
+        ("read", counted.refused_read),
+        ("interactive", counted.refused_interactive),
+        ("push", counted.refused_push),
+        ("dial", counted.refused_dial),
+        ("look", counted.refused_look),
+        ("other", counted.refused_other),
+    ] {
+        refused.get_or_create(&OfClass { class: Word(class) }).inc_by(count);
     }
 }
 

@@ -493,6 +493,8 @@ async fn what_was_put_right_is_counted_over_restarts_of_agents() {
             world.report_with("a", |report| {
                 report.corrections.unit_changed = changed;
                 report.corrections.release_removed = removed;
+                report.agent.left_dead = changed;
+                report.agent.refused_push = removed;
             });
         });
     }
@@ -505,6 +507,9 @@ async fn what_was_put_right_is_counted_over_restarts_of_agents() {
         "flotilla_drift_corrected_total{owner=\"Unit\",cause=\"Removed\"} 0",
         "flotilla_drift_corrected_total{owner=\"Release\",cause=\"Changed\"} 0",
         "flotilla_drift_corrected_total{owner=\"Release\",cause=\"Removed\"} 2",
+        "flotilla_agent_tunnels_left_total{reason=\"Dead\"} 4",
+        "flotilla_agent_tunnels_left_total{reason=\"Cut\"} 0",
+        "flotilla_agent_refusals_total{class=\"push\"} 2",
     ] {
         assert!(text.contains(line), "{line} is missing in {text}");
     }

@@ -19,6 +19,7 @@ const SOON: Duration = Duration::from_secs(20);
 struct Hub {
     opener: Opener,
     mode: watch::Sender<SyncMode>,
+    counts: Arc<Counts>,
     folder: tempfile::TempDir,
     _session: Session,
     _serves: AbortOnDropHandle<()>,
@@ -34,8 +35,9 @@ impl Hub {
         let (mode, told) = watch::channel(SyncMode::Dual);
         let url = format!("http://{}", api_server().await).parse().expect("an address");
         let client = Client::try_from(Config::new(url)).expect("a client");
+        let counts = Arc::<Counts>::default();
         let cluster = ClusterName::parse("north").expect("a name");
-        let gate = Arc::new(Gate::new(cluster, policy, told, client, audit));
+        let gate = Arc::new(Gate::new(cluster, policy, told, client, audit, Arc::clone(&counts)));
         let (hub, agent) = tunnels().await;
         let mut incoming = agent.incoming;
         let serves = tokio::spawn(async move {
@@ -49,6 +51,7 @@ impl Hub {
         Self {
             opener: hub.opener,
             mode,
+            counts,
             folder,
             _session: hub.session,
             _serves: AbortOnDropHandle::new(serves),
@@ -171,6 +174,15 @@ async fn what_is_not_lent_is_refused_on_its_own_stream_alone() {
     let refused = hub.get("system:admin", "/api/v1/pods").await;
     let error = refused.expect_err("nobody is the cluster's own");
     assert!(error.to_string().contains("begins with system:"), "{error}");
+    let counted = *hub.counts.told().borrow();
+    let by_class = [
+        counted.refused_read,
+        counted.refused_interactive,
+        counted.refused_push,
+        counted.refused_other,
+    ];
+    assert_eq!(by_class, [1; 4], "{counted:?}");
+    assert!(counted.refused_dial > 0, "{counted:?}");
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ fn heard(world: &mut World, name: &str, has_anything: bool) {
         waits_for_lease: false,
         facts: None,
         corrections: crate::wire::Corrections::default(),
+        agent: crate::wire::AgentCounts::default(),
     };
     world.hear(Event::Reported {
         report: Box::new(report),

@@ -47,6 +47,7 @@ fn said(name: &str, version: &str) -> Event {
         waits_for_lease: false,
         facts: None,
         corrections: crate::wire::Corrections::default(),
+        agent: crate::wire::AgentCounts::default(),
     };
     Event::Reported {
         report: Box::new(report),

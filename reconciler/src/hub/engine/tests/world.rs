@@ -404,6 +404,7 @@ impl World {
             waits_for_lease: false,
             facts: None,
             corrections: crate::wire::Corrections::default(),
+            agent: crate::wire::AgentCounts::default(),
         };
         self.hear(Event::Reported {
             report: Box::new(report),
