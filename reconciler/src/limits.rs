@@ -512,12 +512,21 @@ pub const AUDIT_LINES_MAX: usize = 10_000;
 /// How often it is asked again whether a caller may have the answer that is on its way: a watch or a log may last for days.
 pub const DOOR_JUDGED_AGAIN: Duration = Duration::from_secs(5);
 
-/// Watches of one person, cluster and resource within this time are one audit line: a client that lists and watches anew
-/// again and again would write nothing else.
-pub const AUDIT_WATCH_REST: Duration = Duration::from_secs(60);
+/// Watches of one person and the same objects within this time are one audit line, and so are requests of nobody from one
+/// address: a client that lists and watches anew again and again would write nothing else.
+pub const AUDIT_ALIKE_REST: Duration = Duration::from_secs(60);
 
-/// Kinds of watches whose last audit line is remembered.
-pub const AUDIT_WATCHES_MAX: usize = 4_096;
+/// Kinds of such lines that are remembered, with one line each, of some 500 bytes and a path of 2 KiB at most.
+pub const AUDIT_ALIKE_MAX: usize = 4_096;
+
+/// How often what was left out is looked at.
+pub const AUDIT_LOOK: Duration = Duration::from_secs(10);
+
+/// An answer that lasts longer has an audit line before it ends.
+pub const AUDIT_BEGUN_AFTER: Duration = Duration::from_secs(10);
+
+/// How long a request waits for room in the audit log.
+pub const AUDIT_ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Removed objects that are remembered, so that a watch that was cut hears of them. An older watch lists
 /// again.

@@ -16,9 +16,9 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tracing::Instrument as _;
 
 use super::audit::{Audit, Line};
-use super::carry::Carried;
+use super::carry::{Carried, NotCarried, broken};
 use super::tally::Tally;
-use crate::limits::DOOR_JUDGED_AGAIN;
+use crate::limits::{AUDIT_BEGUN_AFTER, DOOR_JUDGED_AGAIN};
 use crate::telemetry::elapsed_ms;
 
 /// Whether a caller may still have what is on its way.
@@ -44,6 +44,14 @@ impl Record {
             tally,
         }
     }
+
+    /// Writes that what lasts has begun.
+    fn begun(&self) {
+        let mut line = self.line.clone();
+        line.stage = "begun";
+        line.duration_ms = elapsed_ms(self.begun);
+        self.audit.write(line);
+    }
 }
 
 impl Drop for Record {
@@ -61,6 +69,8 @@ pub(super) struct Told {
     record: Record,
     _held: Held,
     judge: Option<(Judge, Interval)>,
+    /// Whether it was written that it lasts.
+    lasts: bool,
 }
 
 impl Told {
@@ -83,6 +93,7 @@ impl Told {
                 record,
                 _held: held,
                 judge,
+                lasts: false,
             })
         })
     }
@@ -94,11 +105,12 @@ async fn splice(
     _held: Held,
     judge: Option<(Judge, Interval)>,
 ) {
+    record.begun();
     let carried = async {
-        let (caller, there) = tokio::try_join!(caller, there).ok()?;
-        copy_bidirectional(&mut TokioIo::new(caller), &mut TokioIo::new(there))
-            .await
-            .ok()
+        let both = tokio::try_join!(caller, there);
+        let (caller, there) = both.map_err(|error| close(&error))?;
+        let copied = copy_bidirectional(&mut TokioIo::new(caller), &mut TokioIo::new(there)).await;
+        copied.map_err(|error| close(&error))
     };
     let refused = async {
         match judge {
@@ -112,11 +124,35 @@ async fn splice(
     };
     tokio::select! {
         biased;
-        () = refused => {}
-        carried = carried => if let Some((up, down)) = carried {
-            record.line.bytes_up += up;
-            record.line.bytes_down += down;
+        () = refused => record.line.close = REVOKED,
+        carried = carried => match carried {
+            Ok((up, down)) => {
+                record.line.bytes_up += up;
+                record.line.bytes_down += down;
+                record.line.close = DONE;
+            }
+            Err(close) => record.line.close = close,
         },
+    }
+}
+
+const DONE: &str = "done";
+const REVOKED: &str = "revoked";
+
+/// How an answer ended that broke: with the tunnel's own code where there is one.
+fn close(error: &(dyn std::error::Error + 'static)) -> &'static str {
+    match broken(error) {
+        NotCarried::Refused(code, _) => code.as_str(),
+        _ => "broken",
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if self.record.line.close.is_empty() {
+            let is_whole = self.body.is_end_stream();
+            self.record.line.close = if is_whole { DONE } else { "cancelled" };
+        }
     }
 }
 
@@ -131,13 +167,23 @@ impl HttpBody for Told {
             // Also asks to be woken at the next one.
             let _next = again.poll_tick(cx);
             if !judge() {
+                self.record.line.close = REVOKED;
                 return Poll::Ready(Some(Err(axum::Error::new("the right to read this was taken away"))));
+            }
+            if !self.lasts && self.record.begun.elapsed() >= AUDIT_BEGUN_AFTER {
+                self.lasts = true;
+                self.record.begun();
             }
         }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled {
-            let bytes = frame.data_ref().map_or(0, Bytes::len);
-            self.record.line.bytes_down += bytes as u64;
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.record.line.bytes_down += bytes as u64;
+            }
+            Poll::Ready(Some(Err(error))) => self.record.line.close = close(error),
+            Poll::Ready(None) => self.record.line.close = DONE,
+            Poll::Pending => {}
         }
         polled
     }

@@ -1,19 +1,21 @@
-//! The audit trail: one JSON line for each request, written when its answer ended. Never a payload, never a credential.
+//! The audit trail: one JSON line for each request, written when its answer ended, and one before for what lasts. Never a
+//! payload, never a credential.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::access::{Attributes, Person, Target};
 use serde::Serialize;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
+use super::folded::Folded;
+use super::tally::Tally;
 use crate::hub::clock::seconds;
-use crate::limits::{AUDIT_LINES_MAX, AUDIT_WATCH_REST, AUDIT_WATCHES_MAX};
+use crate::limits::{AUDIT_LINES_MAX, AUDIT_LOOK, AUDIT_ROOM_TIMEOUT};
 
 /// Where audit lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,11 @@ pub(super) struct Line {
     /// RFC 3339, of the request's begin.
     pub(super) time: String,
     pub(super) request_id: String,
+    /// `begun`, of what lasts; its end is a line of its own.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) stage: &'static str,
+    /// The address of the caller.
+    pub(super) from: String,
     /// Empty: the hub itself.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) cluster: String,
@@ -48,6 +55,9 @@ pub(super) struct Line {
     pub(super) namespace: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) name: String,
+    /// The address that was to be reached from the cluster.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) target: String,
     /// The binding by which it was allowed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) by: String,
@@ -55,7 +65,11 @@ pub(super) struct Line {
     pub(super) bytes_down: u64,
     pub(super) duration_ms: u64,
     pub(super) code: u16,
-    /// Of a watch: how many like it this line stands for beside itself.
+    /// How it ended: `done`, `cancelled` by its caller, `revoked` with its right or login, or the tunnel's own code. Empty: it did
+    /// not end yet, or nothing was begun.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) close: &'static str,
+    /// How many like it this line stands for beside itself.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) more: u64,
 }
@@ -84,19 +98,16 @@ impl Line {
     }
 }
 
-/// Which watches are alike.
-type Kind = (String, String, String);
-
 /// Takes lines.
 pub(super) struct Audit {
     lines: Option<mpsc::Sender<Line>>,
-    lost: AtomicU64,
-    watches: Mutex<BTreeMap<Kind, (Instant, u64)>>,
+    folded: Mutex<Folded>,
+    tally: Arc<Tally>,
 }
 
 impl Audit {
-    /// Begins to write, in a thread of its own.
-    pub(super) fn begin(to: &AuditTo) -> io::Result<Arc<Self>> {
+    /// Begins to write, in a thread of its own. Until shutdown, what was left out is written now and then.
+    pub(super) fn begin(to: &AuditTo, tally: Arc<Tally>, shutdown: CancellationToken) -> io::Result<Arc<Self>> {
         let out: Option<Box<dyn Write + Send>> = match to {
             AuditTo::Nowhere => None,
             AuditTo::Stdout => Some(Box::new(io::stdout())),
@@ -110,62 +121,98 @@ impl Audit {
                 Some(Box::new(file))
             }
         };
-        let lines = out.map(|mut out| {
-            let (lines, mut waiting) = mpsc::channel::<Line>(AUDIT_LINES_MAX);
-            tokio::task::spawn_blocking(move || {
-                let mut failed = false;
-                while let Some(line) = waiting.blocking_recv() {
-                    let text = serde_json::to_string(&line).unwrap_or_default();
-                    let written = writeln!(out, "{text}").and_then(|()| out.flush());
-                    if let Err(error) = &written
-                        && !failed
-                    {
-                        tracing::error!(%error, "Could not write the audit log.");
-                    }
-                    failed = written.is_err();
-                }
-            });
+        let lines = out.map(|out| {
+            let (lines, waiting) = mpsc::channel(AUDIT_LINES_MAX);
+            tokio::task::spawn_blocking(move || write(out, waiting));
             lines
         });
-        Ok(Arc::new(Self {
+        let audit = Arc::new(Self::to(lines, tally));
+        if audit.lines.is_some() {
+            tokio::spawn(Arc::clone(&audit).look(shutdown).in_current_span());
+        }
+        Ok(audit)
+    }
+
+    fn to(lines: Option<mpsc::Sender<Line>>, tally: Arc<Tally>) -> Self {
+        Self {
             lines,
-            lost: AtomicU64::new(0),
-            watches: Mutex::default(),
-        }))
+            folded: Mutex::default(),
+            tally,
+        }
+    }
+
+    /// Waits until there is room for a line of somebody who is logged in. `false`: there is none in time, and nobody would
+    /// know of what they do.
+    pub(super) async fn has_room(&self) -> bool {
+        match &self.lines {
+            None => true,
+            Some(lines) => timeout(AUDIT_ROOM_TIMEOUT, lines.reserve())
+                .await
+                .is_ok_and(|room| room.is_ok()),
+        }
     }
 
     /// Writes a line, soon.
-    pub(super) fn write(&self, mut line: Line) {
-        let Some(lines) = &self.lines else { return };
-        if line.verb == "watch" && (200..300).contains(&line.code) {
-            match self.watch(&line, Instant::now()) {
-                Some(more) => line.more = more,
-                None => return,
-            }
+    pub(super) fn write(&self, line: Line) {
+        if self.lines.is_none() {
+            return;
         }
-        if lines.try_send(line).is_err() && self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
-            tracing::error!("Audit lines are lost: they cannot be written as fast as requests come.");
+        if let Some(line) = self.folded().fold(line, Instant::now()) {
+            self.send(line);
         }
     }
 
-    /// How many watches like this one were left out since the last line; `None`: it is left out as well.
-    fn watch(&self, line: &Line, now: Instant) -> Option<u64> {
-        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        let kind = (line.user.clone(), line.cluster.clone(), line.resource.clone());
-        if let Some((last, left_out)) = watches.get_mut(&kind)
-            && now.duration_since(*last) < AUDIT_WATCH_REST
-        {
-            *left_out += 1;
-            return None;
+    fn send(&self, line: Line) {
+        let Some(lines) = &self.lines else { return };
+        // Half of the queue is for those who are logged in.
+        let is_over_its_share = line.user.is_empty() && lines.capacity() <= AUDIT_LINES_MAX / 2;
+        if is_over_its_share || lines.try_send(line).is_err() {
+            self.tally.audit_line_lost();
         }
-        if watches.len() >= AUDIT_WATCHES_MAX && !watches.contains_key(&kind) {
-            watches.retain(|_, (last, _)| now.duration_since(*last) < AUDIT_WATCH_REST);
-            if watches.len() >= AUDIT_WATCHES_MAX {
-                return Some(0);
+    }
+
+    async fn look(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut told = 0;
+        loop {
+            let rest = shutdown.run_until_cancelled(sleep(AUDIT_LOOK)).await;
+            let due = match rest {
+                Some(()) => self.folded().due(Instant::now()),
+                None => self.folded().rest(),
+            };
+            for line in due {
+                self.send(line);
+            }
+            let lost = self.tally.counts().audit_lines_lost;
+            if lost > told {
+                let lines = lost - told;
+                tracing::error!(
+                    lines,
+                    "Audit lines are lost: they cannot be written as fast as requests come."
+                );
+                told = lost;
+            }
+            if rest.is_none() {
+                return;
             }
         }
-        let left_out = watches.insert(kind, (now, 0)).map_or(0, |(_, left_out)| left_out);
-        Some(left_out)
+    }
+
+    fn folded(&self) -> MutexGuard<'_, Folded> {
+        self.folded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write(mut out: Box<dyn Write + Send>, mut waiting: mpsc::Receiver<Line>) {
+    let mut failed = false;
+    while let Some(line) = waiting.blocking_recv() {
+        let text = serde_json::to_string(&line).unwrap_or_default();
+        let written = writeln!(out, "{text}").and_then(|()| out.flush());
+        if let Err(error) = &written
+            && !failed
+        {
+            tracing::error!(%error, "Could not write the audit log.");
+        }
+        failed = written.is_err();
     }
 }
 
@@ -197,20 +244,70 @@ mod tests {
         assert!(!text.contains("dryRun"), "{text}");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn watches_that_are_alike_are_one_line_a_minute() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let audit = Audit::begin(&AuditTo::File(folder.path().join("audit"))).expect("it is writable");
-        let line = |user: &str| Line {
+    fn line(user: &str, number: usize) -> Line {
+        Line {
             user: user.to_owned(),
-            resource: "pods".to_owned(),
-            verb: "watch",
+            from: number.to_string(),
+            resource: "pods/exec".to_owned(),
+            code: 401,
             ..Line::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_nobodys_requests_leaves_room_for_those_who_are_logged_in() {
+        let (lines, mut waiting) = mpsc::channel(AUDIT_LINES_MAX);
+        let tally = Arc::<Tally>::default();
+        let audit = Audit::to(Some(lines), Arc::clone(&tally));
+        for number in 0..AUDIT_LINES_MAX {
+            audit.write(line("", number));
+        }
+        audit.write(line("ada", 0));
+        let mut users = Vec::new();
+        while let Ok(line) = waiting.try_recv() {
+            users.push(line.user);
+        }
+        assert_eq!(users.len(), AUDIT_LINES_MAX / 2 + 1);
+        assert_eq!(users.last().map(String::as_str), Some("ada"));
+        assert_eq!(tally.counts().audit_lines_lost, AUDIT_LINES_MAX as u64 / 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_served_whose_line_finds_no_room_in_time() {
+        let (lines, mut waiting) = mpsc::channel(1);
+        let audit = Audit::to(Some(lines), Arc::default());
+        assert!(audit.has_room().await);
+        audit.send(line("ada", 0));
+        let begin = Instant::now();
+        assert!(!audit.has_room().await);
+        assert_eq!(begin.elapsed(), AUDIT_ROOM_TIMEOUT);
+        waiting.recv().await.expect("it waits");
+        assert!(audit.has_room().await, "it was written");
+    }
+
+    #[tokio::test]
+    async fn what_was_left_out_is_in_the_file_when_the_hub_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("audit");
+        let shutdown = CancellationToken::new();
+        let audit = Audit::begin(&AuditTo::File(file.clone()), Arc::default(), shutdown.clone());
+        let audit = audit.expect("it is writable");
+        for _ in 0..3 {
+            audit.write(line("", 0));
+        }
+        shutdown.cancel();
+        let text = async {
+            loop {
+                let text = std::fs::read_to_string(&file).expect("it is there");
+                if text.lines().count() == 2 {
+                    return text;
+                }
+                tokio::task::yield_now().await;
+            }
         };
-        let now = Instant::now();
-        assert_eq!(audit.watch(&line("ada"), now), Some(0));
-        assert_eq!(audit.watch(&line("ada"), now), None);
-        assert_eq!(audit.watch(&line("bob"), now), Some(0), "another person's is told");
-        assert_eq!(audit.watch(&line("ada"), now + AUDIT_WATCH_REST), Some(1));
+        let text = timeout(std::time::Duration::from_secs(20), text)
+            .await
+            .expect("it is written");
+        assert!(text.ends_with("\"more\":1}\n"), "{text}");
     }
 }

@@ -15,6 +15,7 @@ mod dial;
 mod exchange;
 mod failures;
 mod files;
+mod folded;
 mod lane;
 mod listen;
 mod login;
@@ -81,7 +82,7 @@ pub(super) async fn bind(
         }
     };
     let provider = options.oidc.as_ref().map(provider).transpose()?;
-    let audit = audit::Audit::begin(&options.audit).map_err(DoorError::Audit)?;
+    let audit = audit::Audit::begin(&options.audit, Arc::clone(&tally), shutdown.clone()).map_err(DoorError::Audit)?;
     let address = options.address;
     let listener = TcpListener::bind(address)
         .await

@@ -1,7 +1,7 @@
 //! An OIDC provider: what it says of itself and its keys, fetched with limits and again when they are old. Whether a token is
 //! somebody's is decided by `render::access::token`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -15,7 +15,6 @@ use kube::Config;
 use kube::client::ConfigExt as _;
 use render::access::token::{self, Keys, Refused, Verified, verify};
 use serde::Deserialize;
-use tokio::sync::Mutex;
 use tokio::time::{Duration, Instant, timeout};
 
 use crate::fault::line;
@@ -57,14 +56,28 @@ pub(super) struct Provider {
     held_to: token::Provider,
     send: Sending,
     known: Mutex<Known>,
+    /// Whoever fetches keys; others go on with those that there are.
+    fetching: tokio::sync::Mutex<()>,
 }
 
 /// What is known of its keys.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     keys: Option<Arc<Keys>>,
     /// When they were fetched, or tried to be.
     at: Option<Instant>,
+}
+
+impl Known {
+    /// Whether they were asked for within a time. Where there are none yet, who knocks again and again does not make the
+    /// provider be asked each time either.
+    fn are_young(&self, rest: Duration) -> bool {
+        let rest = match self.keys {
+            Some(_) => rest,
+            None => OIDC_KEYS_REST_MIN,
+        };
+        self.at.is_some_and(|at| at.elapsed() < rest)
+    }
 }
 
 #[derive(Deserialize)]
@@ -92,6 +105,7 @@ impl Provider {
             held_to,
             send: Box::new(move |request| Box::pin(client.request(request))),
             known: Mutex::default(),
+            fetching: tokio::sync::Mutex::default(),
         })
     }
 
@@ -117,20 +131,32 @@ impl Provider {
 
     /// Its keys, no older than `rest` where it answers. While it does not, those that it had stand.
     async fn keys(&self, rest: Duration) -> Option<Arc<Keys>> {
-        let mut known = self.known.lock().await;
-        // Where there are none yet, who knocks again and again does not make it be asked each time either.
-        let rest = match known.keys {
-            Some(_) => rest,
-            None => OIDC_KEYS_REST_MIN,
-        };
-        if known.at.is_none_or(|at| at.elapsed() >= rest) {
-            match self.fetch().await {
-                Ok(keys) => known.keys = Some(Arc::new(keys)),
-                Err(error) => tracing::warn!(%error, "Could not fetch the keys of the OIDC provider."),
-            }
-            known.at = Some(Instant::now());
+        let known = self.known();
+        if known.are_young(rest) {
+            return known.keys;
         }
+        let _turn = match (self.fetching.try_lock(), known.keys) {
+            (Ok(turn), _) => turn,
+            // A provider that hangs holds up nobody whose key is known.
+            (Err(_), Some(keys)) => return Some(keys),
+            (Err(_), None) => self.fetching.lock().await,
+        };
+        let known = self.known();
+        if known.are_young(rest) {
+            return known.keys;
+        }
+        let fetched = self.fetch().await;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match fetched {
+            Ok(keys) => known.keys = Some(Arc::new(keys)),
+            Err(error) => tracing::warn!(%error, "Could not fetch the keys of the OIDC provider."),
+        }
+        known.at = Some(Instant::now());
         known.keys.clone()
+    }
+
+    fn known(&self) -> Known {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn fetch(&self) -> Result<Keys, OidcError> {
@@ -144,6 +170,9 @@ impl Provider {
                 "it is issuer {:?}, and not {issuer:?}",
                 described.issuer
             )));
+        }
+        if !may_name(issuer, &described.jwks_uri) {
+            return Err(OidcError::Address(described.jwks_uri));
         }
         let keys = self.get(&described.jwks_uri).await?;
         Keys::read(&keys).map_err(|error| OidcError::Answer(described.jwks_uri, error.to_string()))
@@ -169,6 +198,12 @@ impl Provider {
         let late = || Err(unreachable("no answer in time".to_owned()));
         timeout(OIDC_ANSWER_TIMEOUT, asking).await.unwrap_or_else(|_| late())
     }
+}
+
+/// Whether an issuer may say that its keys are there: one that is trusted over TLS names nobody on this machine to be
+/// trusted without.
+fn may_name(issuer: &str, keys: &str) -> bool {
+    issuer.starts_with("http:") || keys.starts_with("https:")
 }
 
 /// An address that keys may come from: over TLS, or from this machine itself.
@@ -257,18 +292,21 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_providers_token_logs_in_with_keys_that_it_may_change() {
-        let played = Played::start().await;
-        let held_to = token::Provider {
-            issuer: played.issuer.clone(),
+    fn held_to(issuer: &str) -> token::Provider {
+        token::Provider {
+            issuer: issuer.to_owned(),
             audiences: vec!["hub".to_owned()],
             user_claim: "name".to_owned(),
             user_prefix: String::new(),
             groups_claim: Some("groups".to_owned()),
             groups_prefix: "git:".to_owned(),
-        };
-        let provider = Provider::new(held_to, None).expect("it is on this machine");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_providers_token_logs_in_with_keys_that_it_may_change() {
+        let played = Played::start().await;
+        let provider = Provider::new(held_to(&played.issuer), None).expect("it is on this machine");
         let ada = render::access::Person {
             user: "ada".to_owned(),
             groups: vec!["git:ops".to_owned()],
@@ -279,8 +317,40 @@ mod tests {
         assert_eq!(person("a.b.c").await, None);
         played.new_key("2");
         assert_eq!(person(&played.token("hub")).await, None, "keys rest for a while");
-        provider.known.lock().await.at = None;
+        provider.known.lock().expect("nobody panicked").at = None;
         assert_eq!(person(&played.token("hub")).await, Some(ada));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_hangs_holds_up_nobody_whose_key_is_known() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let key = SecretKey::generate().expect("there is randomness");
+        let issuer = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let mut provider = Provider::new(held_to(&issuer), None).expect("it is on this machine");
+        let (asked, mut asks) = tokio::sync::mpsc::channel(1);
+        provider.send = Box::new(move |_| {
+            let _asked = asked.try_send(());
+            Box::pin(std::future::pending())
+        });
+        let x = URL_SAFE_NO_PAD.encode(key.public().as_bytes());
+        let keys =
+            json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": "1", "x": x }] });
+        let keys = Keys::read(keys.to_string().as_bytes()).expect("a list of keys");
+        provider.known = Mutex::new(Known {
+            keys: Some(Arc::new(keys)),
+            at: Some(Instant::now()),
+        });
+        tokio::time::advance(OIDC_KEYS_REST * 2).await;
+        let provider = Arc::new(provider);
+        let first = tokio::spawn({
+            let provider = Arc::clone(&provider);
+            async move { provider.keys(OIDC_KEYS_REST).await.is_some() }
+        });
+        asks.recv().await.expect("the provider is asked");
+        let begin = Instant::now();
+        assert!(provider.keys(OIDC_KEYS_REST).await.is_some());
+        assert!(begin.elapsed().is_zero(), "it does not wait for the other one");
+        assert_eq!(first.await.ok(), Some(true), "and that one has the old keys in the end");
     }
 
     #[test]
@@ -295,5 +365,8 @@ mod tests {
         ] {
             assert_eq!(address(url).is_ok(), is_good, "{url}");
         }
+        assert!(may_name("https://git.example", "https://keys.example/"));
+        assert!(!may_name("https://git.example", "http://127.0.0.1/keys"));
+        assert!(may_name("http://127.0.0.1:3000", "http://127.0.0.1:3000/keys"));
     }
 }

@@ -100,6 +100,7 @@ impl Porter {
         let line = Line {
             time: audit::now(),
             request_id: request_id.clone(),
+            from: peer.address.to_string(),
             class: "none",
             verb: "unknown",
             ..Line::default()
@@ -141,6 +142,9 @@ impl Porter {
         let login = login.await.map_err(refusal::not_in)?;
         peer.newcomer.is_known();
         record.line.person(&login.person);
+        if !self.audit.has_room().await {
+            return Err(refusal::no_audit());
+        }
         let route = route::route(request.uri().path()).map_err(|route::Incomplete| refusal::incomplete())?;
         let attributes = match &route {
             Route::Hub => whole,
@@ -158,6 +162,13 @@ impl Porter {
         let verdict = self.verdict(&question);
         if let Verdict::Here { by } | Verdict::Carry { by, .. } = &verdict {
             record.line.by.clone_from(by);
+        }
+        if let Verdict::Carry {
+            aim: Aim::Dial(address),
+            ..
+        } = &verdict
+        {
+            record.line.target = address.target();
         }
         if let Verdict::Carry { cluster, .. } | Verdict::Write { cluster } = &verdict {
             record.line.cluster = cluster.to_string();

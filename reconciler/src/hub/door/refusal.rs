@@ -57,6 +57,15 @@ pub(super) fn pull(cluster: &ClusterName) -> String {
     format!("cluster {cluster} is in sync mode Pull: its file in the fleet repository lets nobody ask its API server")
 }
 
+pub(super) fn no_audit() -> Refused {
+    Refused::of(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "ServiceUnavailable",
+        "the audit log cannot be written as fast as requests come",
+    )
+    .retry_after(AWAY_RETRY_SECONDS)
+}
+
 /// What was used up, where it is that.
 pub(super) fn limit(not: &NotCarried) -> Option<Limit> {
     match not {

@@ -1,10 +1,28 @@
 //! What a request may carry: decided by its method and headers, before anybody looks at who sent it.
 
-use http::{HeaderMap, Method, Request, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version, header};
 use http_body::Body;
 use render::access::Class;
 
 use crate::wire::headers;
+
+/// Headers of an answer that its caller gets. A list of what stays: behind a proxy anything may answer, under the hub's name,
+/// where a browser has its user's certificate.
+const ANSWER_HEADERS: [HeaderName; 13] = [
+    header::ALLOW,
+    header::CACHE_CONTROL,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::DATE,
+    header::ETAG,
+    header::LAST_MODIFIED,
+    header::RETRY_AFTER,
+    header::VARY,
+    header::WARNING,
+    HeaderName::from_static("x-kubernetes-pf-flowschema-uid"),
+    HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid"),
+];
 
 /// What is wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +111,18 @@ pub(super) fn to_cluster(headers: &HeaderMap, class: Class) -> HeaderMap {
     headers::passed(headers, class == Class::Interactive)
 }
 
-/// Takes from an answer's headers what belonged to the connection that it came by.
+/// Takes from an answer's headers what its caller does not get, and has a browser run nothing of it.
 pub(super) fn from_cluster(headers: &mut HeaderMap) {
-    headers::answered(headers, false);
+    let names: Vec<_> = headers
+        .keys()
+        .filter(|name| !ANSWER_HEADERS.contains(name))
+        .cloned()
+        .collect();
+    for name in names {
+        headers.remove(name);
+    }
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
 #[cfg(test)]
@@ -189,14 +216,42 @@ mod tests {
             headers(&[("accept", "application/json"), ("user-agent", "kubectl")])
         );
         assert!(to_cluster(&all, Class::Interactive).contains_key(header::UPGRADE));
+        let exec = headers(&[(
+            "Sec-WebSocket-Protocol",
+            "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0",
+        )]);
+        let exec = to_cluster(&exec, Class::Interactive);
+        assert_eq!(exec, headers(&[("sec-websocket-protocol", "v5.channel.k8s.io")]));
+        let token = headers(&[(
+            "Sec-WebSocket-Protocol",
+            "base64url.bearer.authorization.k8s.io.c2VjcmV0",
+        )]);
+        assert!(to_cluster(&token, Class::Interactive).is_empty());
+    }
+
+    #[test]
+    fn a_caller_gets_headers_of_the_answer_and_none_that_speak_for_the_hub() {
         let mut answer = headers(&[
             ("Connection", "close, X-Own"),
             ("X-Own", "1"),
             ("Transfer-Encoding", "chunked"),
             ("Set-Cookie", "a=b"),
+            ("Location", "https://elsewhere.example/"),
+            ("Alt-Svc", "h3=\":443\""),
+            ("Strict-Transport-Security", "max-age=1"),
+            ("Clear-Site-Data", "*"),
+            ("WWW-Authenticate", "Basic"),
+            ("Content-Security-Policy", "default-src *"),
+            ("Content-Type", "text/html"),
             ("Warning", "299 - old"),
         ]);
         from_cluster(&mut answer);
-        assert_eq!(answer, headers(&[("warning", "299 - old")]));
+        let expected = [
+            ("content-type", "text/html"),
+            ("warning", "299 - old"),
+            ("content-security-policy", "sandbox"),
+            ("x-content-type-options", "nosniff"),
+        ];
+        assert_eq!(answer, headers(&expected));
     }
 }

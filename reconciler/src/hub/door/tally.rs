@@ -63,6 +63,8 @@ pub(in crate::hub) struct Counts {
     pub(in crate::hub) failed_logins: BTreeMap<&'static str, u64>,
     /// What was used up → requests that were refused by it.
     pub(in crate::hub) limited: BTreeMap<&'static str, u64>,
+    /// Audit lines that were never written.
+    pub(in crate::hub) audit_lines_lost: u64,
     /// Connections that found no place.
     pub(in crate::hub) turned_away: u64,
 }
@@ -89,6 +91,10 @@ impl Tally {
 
     pub(super) fn limited(&self, limit: Limit) {
         self.with(|counts| *counts.limited.entry(limit.as_str()).or_default() += 1);
+    }
+
+    pub(super) fn audit_line_lost(&self) {
+        self.with(|counts| counts.audit_lines_lost += 1);
     }
 
     pub(super) fn turned_away(&self) {

@@ -97,6 +97,7 @@ fn declared<'a>(
 mod tests {
     use render::access::attributes;
 
+    use super::super::tests::fleet;
     use super::*;
 
     #[test]
@@ -124,5 +125,40 @@ mod tests {
         let namespace = "/api/v1/namespaces/shop";
         assert_eq!(written("DELETE", namespace, "").as_deref(), Some("namespaces shop"));
         assert_eq!(written("POST", "/anything", ""), None);
+    }
+
+    #[test]
+    fn a_writer_is_told_of_an_object_that_they_may_read_and_of_no_other() {
+        let mut state = State::default();
+        state.fleet = Some(fleet(&[
+            (
+                "clusters/oslo.yaml",
+                "{apiVersion: fleet.flotilla.dev/v1alpha1, kind: ManagedCluster, metadata: {name: oslo}, spec: {}}",
+            ),
+            (
+                "access/sue.yaml",
+                "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: sue, namespace: shop},
+                      roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view},
+                      subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: sue}]}",
+            ),
+        ]));
+        let sue = Person {
+            user: "sue".to_owned(),
+            groups: Vec::new(),
+        };
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        let told = |path: &str| {
+            let attributes = attributes("DELETE", path, None).expect("a clear path");
+            refusal(&state, &sue, &oslo, Written::of(&attributes, b"").as_ref())
+        };
+        let hers = told("/api/v1/namespaces/shop/configmaps/page");
+        assert!(
+            hers.contains("nothing of the fleet manages configmaps shop/page in oslo"),
+            "{hers}"
+        );
+        let plain = told("/anything");
+        for other in ["payments/configmaps/page", "payments/secrets/key", "shop/secrets/key"] {
+            assert_eq!(told(&format!("/api/v1/namespaces/{other}")), plain, "{other}");
+        }
     }
 }

@@ -225,6 +225,10 @@ fn asked(registry: &mut Registry, door: &Counts) {
     for (reason, count) in &door.limited {
         limited.get_or_create(&OfReason { reason: Word(reason) }).inc_by(*count);
     }
+    let lost: Counter = Counter::default();
+    lost.inc_by(door.audit_lines_lost);
+    let help = "Audit lines of the door for people that could not be written";
+    registry.register("door_audit_lines_lost", help, lost);
     let turned_away: Counter = Counter::default();
     turned_away.inc_by(door.turned_away);
     let help = "Connections that found no place at the door for people";

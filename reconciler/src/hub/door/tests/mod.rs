@@ -321,6 +321,41 @@ async fn one_person_leaves_watches_of_the_hub_to_others() {
 }
 
 #[tokio::test]
+async fn a_command_has_an_audit_line_while_it_goes_on_and_one_when_it_ended() {
+    let world = World::that(true).await;
+    let path = "/clusters/oslo/api/v1/namespaces/shop/pods/web/exec?command=cat&stdin=true";
+    let command = world.exec("ada", path).await.expect("it is carried");
+    let is_of_her = |line: &serde_json::Value| line["user"] == "ada" && line["resource"] == "pods/exec";
+    let begun = world.audited(|line| is_of_her(line) && line["stage"] == "begun").await;
+    assert_eq!(
+        (&begun["class"], &begun["cluster"], &begun["by"], &begun["from"]),
+        (
+            &"interactive".into(),
+            &"oslo".into(),
+            &"ClusterRoleBinding ops".into(),
+            &"127.0.0.1".into()
+        )
+    );
+    assert!(begun["close"].is_null(), "{begun}");
+    drop(command);
+    let ended = world.audited(|line| is_of_her(line) && line["stage"].is_null()).await;
+    assert_eq!(
+        (&ended["requestId"], &ended["code"]),
+        (&begun["requestId"], &101.into())
+    );
+    assert!(ended["close"].is_string(), "{ended}");
+    let read = world.get("ada", PODS, &[]).await;
+    let line = world.audited(|line| line["resource"] == "pods").await;
+    assert_eq!(
+        (&line["close"], &line["bytesDown"]),
+        (&"done".into(), &read.body.len().into())
+    );
+    let _ = world.get("bob", PODS, &[]).await;
+    let line = world.audited(|line| line["user"] == "bob").await;
+    assert!(line["by"].is_null() && line["code"] == 403, "{line}");
+}
+
+#[tokio::test]
 async fn a_cluster_that_is_away_is_told_with_a_word_on_when_to_try_again() {
     let mut world = World::new().await;
     world.disconnect();

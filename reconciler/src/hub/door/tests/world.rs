@@ -141,7 +141,7 @@ impl World {
             tokens: Some(tokens),
             oidc: None,
             interactive,
-            audit: AuditTo::Nowhere,
+            audit: AuditTo::File(folder.path().join("audit")),
         };
         let (stop, state, dispatch) = (
             CancellationToken::new(),
@@ -179,6 +179,22 @@ impl World {
             clients,
             _stop: stop.drop_guard(),
         }
+    }
+
+    /// The first audit line that fits, as soon as it is there.
+    pub(super) async fn audited(&self, fits: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        let file = self.folder.path().join("audit");
+        let found = async {
+            loop {
+                let text = std::fs::read_to_string(&file).expect("it is there");
+                let mut lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+                match lines.find(&fits) {
+                    Some(line) => return line,
+                    None => tokio::task::yield_now().await,
+                }
+            }
+        };
+        timeout(SOON, found).await.expect("it is written")
     }
 
     /// Takes somebody's line out of the file of tokens.
