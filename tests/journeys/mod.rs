@@ -34,6 +34,7 @@ mod registration;
 mod remotes;
 mod restart;
 mod secrets;
+mod sites;
 mod still;
 mod support;
 mod suspension;

@@ -1,6 +1,10 @@
 //! People at the hub's door, with the kubectl that they have.
 
+mod behind_nat;
+mod callers;
 mod logs;
 mod office;
 mod reads;
 mod writes;
+
+pub(super) use self::callers::{ACCESS, Callers};

@@ -1,38 +1,18 @@
 //! A hub that serves people, and cluster `paris` behind it: its agent dials, and its API server is asked through the tunnel.
 
-use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
-use flotilla_tests::{
-    Child, ControlPlane, Flotilla, Kubelet, Options, Output, Repository, eventually, parts, ports, scratch,
-};
+use flotilla_tests::{Child, ControlPlane, Flotilla, Kubelet, Options, Output, Repository, eventually, ports, scratch};
 
 use super::super::support::{FLEET, LIMIT, config_map, namespace, subscription};
-
-/// Whom the hub knows, and where it reads it.
-const TOKENS: &str = "token-of-ada,ada,1,\"ops\"\ntoken-of-bob,bob,2,\"guests\"\n";
-
-const ACCESS: &str = "\
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: reader}
-rules:
-  - {apiGroups: ['*'], resources: ['*'], verbs: [get, list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: ops}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: ops}]
-";
+use super::callers::{ACCESS, Callers};
 
 /// A hub, an agent, a cluster, and kubeconfigs of people.
 pub(super) struct Office {
     pub(super) folder: PathBuf,
     pub(super) repository: Repository,
     pub(super) cluster: ControlPlane,
-    serve: String,
+    callers: Callers,
     hub: Flotilla,
     _agent: Flotilla,
 }
@@ -44,8 +24,7 @@ impl Office {
         let cluster = ControlPlane::start("paris", Options::default());
         let (folder, repository) = (scratch::folder("office"), Repository::empty());
         let path = |name: &str| folder.join(name).display().to_string();
-        let [listen, api, serve] =
-            [ports::free(), ports::free(), ports::free()].map(|port| format!("127.0.0.1:{port}"));
+        let [listen, api] = [ports::free(), ports::free()].map(|port| format!("127.0.0.1:{port}"));
         let (key, hub_key) = (path("paris.key"), path("hub.key"));
         let join = Flotilla::run(&["agent", "join", "--cluster", "paris", "--key", &key]).expect_ok();
         let away = Flotilla::run(&["agent", "join", "--cluster", "rome", "--key", &path("rome.key")]).expect_ok();
@@ -62,12 +41,9 @@ impl Office {
                 ("feeds/web/greeting.yaml", &config_map("shop", "greeting", "hello")),
             ],
         );
-        fs::write(folder.join("tokens.csv"), TOKENS).unwrap();
-        for who in ["ada", "bob", "nobody"] {
-            fs::write(folder.join(format!("{who}.token")), format!("token-of-{who}")).unwrap();
-        }
+        let callers = Callers::new(&folder);
         let bare = repository.bare().display().to_string();
-        let tokens = path("tokens.csv");
+        let door = callers.hub_flags();
         let own = [
             "--repository",
             &bare,
@@ -77,12 +53,9 @@ impl Office {
             &listen,
             "--api",
             &api,
-            "--serve",
-            &serve,
-            "--token-file",
-            &tokens,
         ];
-        let hub = Flotilla::hub(&[&own, more].concat());
+        let door: Vec<_> = door.iter().map(String::as_str).collect();
+        let hub = Flotilla::hub(&[&own, &door[..], more].concat());
         let (journal, kubeconfig) = (path("journal"), cluster.kubeconfig().display().to_string());
         let agent = Flotilla::agent(&[
             "--cluster",
@@ -102,20 +75,14 @@ impl Office {
             folder,
             repository,
             cluster,
-            serve,
+            callers,
             hub,
             _agent: agent,
         };
         eventually(LIMIT, "the unit is in the cluster", || {
             office.cluster.get("shop", "configmap/greeting").map(drop)
         });
-        for who in ["ada", "bob", "nobody"] {
-            let token = office.path(&format!("{who}.token"));
-            office.write_kubeconfig(
-                who,
-                &["--token-file", &token, "--cluster", "paris", "--cluster", "rome"],
-            );
-        }
+        office.callers.write_kubeconfigs(&["paris", "rome"]);
         eventually(LIMIT, "the cluster answers", || {
             office.kubectl("ada", &["get", "namespace", "shop"]).ok().map(drop)
         });
@@ -123,12 +90,7 @@ impl Office {
     }
 
     pub(super) fn path(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
-    }
-
-    /// Where people ask.
-    pub(super) fn url(&self) -> String {
-        format!("https://{}", self.serve)
+        self.callers.path(name)
     }
 
     pub(super) fn hub_log(&self) -> String {
@@ -138,49 +100,22 @@ impl Office {
     /// Writes `NAME.kubeconfig`, as people do.
     #[track_caller]
     pub(super) fn write_kubeconfig(&self, name: &str, login: &[&str]) {
-        let (url, ca, output) = (
-            self.url(),
-            self.path("hub-ca.crt"),
-            self.path(&format!("{name}.kubeconfig")),
-        );
-        let own = ["kubeconfig", "--hub", &url, "--ca", &ca, "--output", &output];
-        Flotilla::run(&[&own, login].concat()).expect_ok();
-    }
-
-    fn command(&self, who: &str) -> Command {
-        let mut command = parts::command("kubectl");
-        command
-            .args(["--kubeconfig", &self.path(&format!("{who}.kubeconfig"))])
-            .args(["--cache-dir", &self.path("cache")])
-            .env("EDITOR", "sed -i s/hello/bye/");
-        command
+        self.callers.write_kubeconfig(name, login);
     }
 
     /// Runs kubectl for somebody, against `paris`.
     pub(super) fn kubectl(&self, who: &str, arguments: &[&str]) -> Output {
-        let mut command = self.command(who);
-        Output::of(
-            command
-                .args(["--context", "paris", "--request-timeout=30s"])
-                .args(arguments),
-        )
+        self.callers.kubectl(who, "paris", arguments)
     }
 
     /// Runs kubectl for ada, against another context.
     pub(super) fn kubectl_at(&self, context: &str, arguments: &[&str]) -> Output {
-        let mut command = self.command("ada");
-        Output::of(
-            command
-                .args(["--context", context, "--request-timeout=30s"])
-                .args(arguments),
-        )
+        self.callers.kubectl("ada", context, arguments)
     }
 
     /// Starts kubectl for ada, against `paris`, which goes on until it is ended.
     pub(super) fn follow(&self, name: &str, arguments: &[&str]) -> Child {
-        let mut command = self.command("ada");
-        command.args(["--context", "paris"]).args(arguments);
-        Child::start(name, &self.folder, &mut command)
+        self.callers.follow(name, "ada", "paris", arguments)
     }
 
     /// A pod with a log, on a node whose kubelet has it.

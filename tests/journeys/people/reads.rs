@@ -3,7 +3,7 @@
 use std::fs;
 
 use flotilla_tests::git_host::Gitea;
-use flotilla_tests::{Output, eventually};
+use flotilla_tests::{ControlPlane, Output, eventually};
 use serde_json::Value;
 
 use super::super::support::{LIMIT, config_map};
@@ -32,7 +32,7 @@ containers: [{name: teller, usage: {cpu: 7m, memory: 12Mi}}]
 ";
 
 #[track_caller]
-fn says(output: Output, words: &[&str]) -> String {
+pub(super) fn says(output: Output, words: &[&str]) -> String {
     let text = output.expect_ok();
     for word in words {
         assert!(text.contains(word), "{word:?} is not in {text}");
@@ -40,19 +40,20 @@ fn says(output: Output, words: &[&str]) -> String {
     text
 }
 
-#[test]
-fn kubectl_reads_a_cluster_behind_its_agent() {
-    let office = Office::open(&[]);
-    office.pod_with_a_log();
-    office.cluster.apply(METRICS);
+/// Gives pod `shop/teller` figures for `kubectl top`.
+#[track_caller]
+pub(super) fn measure(cluster: &ControlPlane) {
+    cluster.apply(METRICS);
+    let file = cluster.folder().join("metrics.yaml");
+    fs::write(&file, POD_METRICS).unwrap();
     eventually(LIMIT, "metrics are served", || {
-        fs::write(office.folder.join("metrics.yaml"), POD_METRICS).unwrap();
-        office
-            .cluster
-            .kubectl(&["apply", "-f", &office.path("metrics.yaml")])
-            .ok()
+        cluster.kubectl(&["apply", "-f", &file.display().to_string()]).ok()
     });
-    let ada = |arguments: &[&str]| office.kubectl("ada", arguments);
+}
+
+/// What reads, once: ConfigMap `shop/greeting` says `hello`, and pod `shop/teller` on node `scribe` three lines.
+#[track_caller]
+pub(super) fn ask_everything(ada: impl Fn(&[&str]) -> Output) {
     says(ada(&["get", "configmaps", "-n", "shop"]), &["NAME", "greeting"]);
     says(ada(&["get", "configmaps", "-A"]), &["NAMESPACE", "shop", "greeting"]);
     says(
@@ -78,6 +79,14 @@ fn kubectl_reads_a_cluster_behind_its_agent() {
     assert_eq!(says(ada(&["auth", "can-i", "get", "pods"]), &[]).trim(), "yes");
     assert_eq!(ada(&["auth", "can-i", "create", "pods"]).stdout.trim(), "no");
     says(ada(&["auth", "whoami"]), &["flotilla:ada", "flotilla:ops"]);
+}
+
+#[test]
+fn kubectl_reads_a_cluster_behind_its_agent() {
+    let office = Office::open(&[]);
+    office.pod_with_a_log();
+    measure(&office.cluster);
+    ask_everything(|arguments| office.kubectl("ada", arguments));
     // A watch tells what changes meanwhile.
     let watch = office.follow("watch", &["get", "configmaps", "-n", "shop", "--watch", "-o", "name"]);
     office

@@ -10,6 +10,7 @@ mod options;
 mod servers;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
@@ -92,6 +93,11 @@ impl ControlPlane {
         kube::Client::try_from(config.expect("its one context is complete")).expect("its certificate is valid")
     }
 
+    /// A command, to be run where the cluster is.
+    pub fn placed(&self, command: Command) -> Command {
+        self.servers.placed(command)
+    }
+
     /// A folder of its own, for logs and whatever else belongs to it.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -112,7 +118,7 @@ impl ControlPlane {
             .arg("--cache-dir")
             .arg(self.folder.join("cache"));
         command.arg("--request-timeout=20s").args(arguments);
-        Output::of(&mut self.servers.placed(command))
+        Output::of(&mut self.placed(command))
     }
 
     /// Applies a manifest, given as text, as a person with `kubectl` would.

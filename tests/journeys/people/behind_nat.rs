@@ -1,0 +1,150 @@
+//! People who ask clusters that nobody can dial.
+
+use std::fs;
+
+use flotilla_tests::network::Relay;
+use flotilla_tests::{Node, eventually, ports};
+use serde_json::Value;
+
+use super::super::sites::{Place, World, at};
+use super::super::support::{LIMIT, config_map};
+use super::reads::{ask_everything, measure};
+
+/// The lines of an audit log; none before there is one.
+fn lines(path: &str) -> Vec<Value> {
+    let log = fs::read_to_string(path).unwrap_or_default();
+    // The newest line may be written in part.
+    let whole = log.rsplit_once('\n').map(|(whole, _)| whole.to_owned());
+    let whole = whole.unwrap_or_default();
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect()
+}
+
+/// Waits until both ends have written down one request in the same words, and says what both wrote.
+#[track_caller]
+fn until_both_wrote(hub: &str, agent: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Value) {
+    eventually(LIMIT, "both ends have a line of the request", || {
+        let (hub, agent) = (lines(hub), lines(agent));
+        let asked = hub
+            .iter()
+            .find(|line| is_it(line))
+            .ok_or("the hub has none".to_owned())?;
+        let same = |line: &&Value| line["requestId"] == asked["requestId"];
+        let lent = agent.iter().find(same).ok_or("the agent has none".to_owned())?;
+        for field in ["user", "groups", "verb", "resource", "namespace", "name", "code"] {
+            assert_eq!(asked[field], lent[field], "{field} of {asked} and {lent}");
+        }
+        Ok((asked.clone(), lent.clone()))
+    })
+}
+
+/// A pod with three lines of log, figures for it, and the first answer to ada.
+#[track_caller]
+fn furnish(world: &World, place: &Place) -> Node {
+    let node = Node::start(&place.cluster, "scribe", "shop");
+    (0..3).for_each(|number| node.say(&format!("line {number}")));
+    measure(&place.cluster);
+    eventually(LIMIT, &format!("{} answers", place.name), || {
+        world
+            .callers
+            .kubectl("ada", place.name, &["get", "pods", "-n", "shop"])
+            .ok()
+    });
+    node
+}
+
+#[test]
+fn every_verb_of_kubectl_reaches_clusters_behind_nginx_a_proxy_and_ipv6() {
+    let names = ["amsterdam", "bogota", "colombo"];
+    let folder = flotilla_tests::scratch::folder("audit");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (hub_audit, agent_audit) = (path("hub.log"), path("agents.log"));
+    let mut world = World::start_with(&names, &["--audit-log", &hub_audit], &[]);
+    let _ways = world.lead_out(&["--audit-log", &agent_audit]);
+    world.greet("hello");
+    world.callers.write_kubeconfigs(&names);
+    let changed = config_map("shop", "greeting", "bye");
+    fs::write(world.folder.join("greeting.yaml"), changed).unwrap();
+    let file = world.callers.path("greeting.yaml");
+    for place in &world.places {
+        let node = furnish(&world, place);
+        let ada = |arguments: &[&str]| world.callers.kubectl("ada", place.name, arguments);
+        ask_everything(ada);
+        let follow = |what: &str, arguments: &[&str]| {
+            world
+                .callers
+                .follow(&format!("{what}-{}", place.name), "ada", place.name, arguments)
+        };
+        let log = follow("log", &["logs", "-f", "teller", "-n", "shop"]);
+        let watch = follow("watch", &["get", "configmaps", "-n", "shop", "--watch", "-o", "name"]);
+        eventually(LIMIT, "what is followed begins", || {
+            let (log, watch) = (log.log(), watch.log());
+            let begun = log.ends_with("line 2\n") && watch.contains("configmap/greeting");
+            begun.then_some(()).ok_or(format!("{log} {watch}"))
+        });
+        node.say("line 3");
+        place.cluster.apply(&config_map("shop", "more", "x"));
+        eventually(LIMIT, "what is followed goes on", || {
+            let (log, watch) = (log.log(), watch.log());
+            let goes_on = log.ends_with("line 2\nline 3\n") && watch.contains("configmap/more");
+            goes_on.then_some(()).ok_or(format!("{log} {watch}"))
+        });
+        // Changes are refused, with the file that they belong to; so is a comparison, which is a write thrown away.
+        for verb in [["apply", "-f"], ["diff", "-f"]] {
+            let refused = ada(&[&verb[..], &[&file]].concat());
+            let told = format!("{}{}", refused.stdout, refused.stderr);
+            assert_ne!(refused.code(), Some(0), "{told}");
+            assert!(told.contains("feeds/web/greeting.yaml, line 1"), "{verb:?}: {told}");
+        }
+        place.until_greeted("hello");
+        let (asked, lent) = until_both_wrote(&hub_audit, &agent_audit, |line| {
+            line["cluster"] == place.name && line["resource"] == "pods/log" && line["code"] == 200
+        });
+        assert_eq!((&asked["user"], &lent["class"]), (&"ada".into(), &"apiserver".into()));
+        assert!(lent["bytesDown"].as_u64() > Some(0), "{lent}");
+    }
+}
+
+#[test]
+fn clusternets_forms_reach_what_the_policy_lists() {
+    let (listed, unlisted) = (ports::free(), ports::free());
+    // The hub verifies TLS with the roots of its machine, and the cluster's API server signs itself.
+    let roots = flotilla_tests::scratch::folder("roots").join("roots.pem");
+    let mut world = World::start_with(&["dakar"], &[], &[("SSL_CERT_FILE", roots.as_os_str())]);
+    let certificate = world.places[0].cluster.folder().join("certificates/apiserver.crt");
+    fs::copy(certificate, &roots).expect("an API server makes its certificate");
+    let relay = Relay::start(at(world.places[0].site.outside()), world.secured);
+    let (way, url) = (relay.address().to_string(), world.places[0].cluster.url());
+    let (_, server) = url.rsplit_once(':').expect("a port");
+    let allow = [format!("dial:127.0.0.1:{listed}"), format!("dial:127.0.0.1:{server}")];
+    let lends = ["read", "interactive", &allow[0], &allow[1]];
+    let lends: Vec<_> = lends.iter().flat_map(|what| ["--allow", what]).collect();
+    world.start_agent(0, &way, &lends, &[]);
+    world.greet("hello");
+    world.callers.write_kubeconfigs(&["dakar"]);
+    let node = Node::start_at(&world.places[0].cluster, "scribe", "shop", listed);
+    (0..3).for_each(|number| node.say(&format!("line {number}")));
+    let form =
+        |form: &str, path: &str| format!("/apis/proxies.clusternet.io/v1alpha1/sockets/dakar/proxy/{form}{path}");
+    let raw = |who: &str, path: &str| world.callers.kubectl(who, "flotilla", &["get", "--raw", path]);
+    // The API server, and a pod's log through it.
+    let log = form("direct", "/api/v1/namespaces/shop/pods/teller/log");
+    eventually(LIMIT, "the direct form answers", || {
+        let said = raw("ada", &log).ok()?;
+        (said == "line 0\nline 1\nline 2\n").then_some(()).ok_or(said)
+    });
+    // What else the cluster reaches: a program that speaks HTTP, and one whose certificate is verified.
+    let health = raw("ada", &form("http", &format!("/127.0.0.1:{listed}/healthz")));
+    assert_eq!(health.expect_ok(), "ok");
+    let version = raw("ada", &form("https", &format!("/127.0.0.1:{server}/version")));
+    assert!(version.expect_ok().contains("gitVersion"));
+    // Whose certificate is nobody's, whom the agent's policy does not list, and who has no right to the address.
+    let untrusted = raw("ada", &form("https", &format!("/127.0.0.1:{listed}/healthz")));
+    assert!(untrusted.stderr.contains("certificate"), "{untrusted:?}");
+    let beyond = raw("ada", &form("http", &format!("/127.0.0.1:{unlisted}/healthz")));
+    assert!(beyond.stderr.contains("does not allow this"), "{beyond:?}");
+    let no_right = raw("eve", &form("http", &format!("/127.0.0.1:{listed}/healthz")));
+    assert!(no_right.stderr.contains("Forbidden"), "{no_right:?}");
+}
