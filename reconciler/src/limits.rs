@@ -567,6 +567,10 @@ pub const HANDSHAKES_PER_SECOND_MIN: f64 = 50.0;
 /// How long streams of a tunnel may go on that is left for another one, or whose hub ends.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
+/// How long they may where the agent itself has a newer tunnel to the same hub, by another key or address: as long as an
+/// API server lets a watch stand. Nobody has to leave, and the older one costs what its streams cost.
+pub const REPLACED_DRAIN_TIMEOUT: Duration = Duration::from_secs(3_600);
+
 /// How often it is looked at whether the streams of such a tunnel have ended.
 pub const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
@@ -911,3 +915,7 @@ pub const KEY_MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 /// How long either side of a `keys` stream may take for its next message, but for the last one.
 pub const KEY_STEP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long wishes of agents for another key are gathered before their files are proposed: the agents of a rollout come
+/// within seconds of each other, and whoever comes later moves a branch that somebody may be reading.
+pub const KEY_WISHES_GATHERED_SECONDS: i64 = 20;

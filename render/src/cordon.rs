@@ -31,13 +31,24 @@ pub enum Asked<'a> {
     Uncordon,
 }
 
-/// A file in which the list of taints cannot be changed without touching something else.
+/// A file in which a list of a cluster cannot be changed without touching something else.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line} is written in a way that cannot be edited without touching the rest; {advice}")]
 pub struct NotEditable {
     file: String,
     line: u32,
     advice: String,
+}
+
+impl NotEditable {
+    /// Of the file of a cluster, with what a person does instead.
+    pub(crate) fn new(cluster: &Cluster, advice: String) -> Self {
+        Self {
+            file: cluster.file.to_string(),
+            line: cluster.line,
+            advice,
+        }
+    }
 }
 
 /// Whether a cluster has one of the two taints, so that nothing new comes.
@@ -52,11 +63,7 @@ pub fn is_cordoned(cluster: &Cluster) -> bool {
 ///
 /// Where only a person can write it.
 pub fn edited(text: &str, cluster: &Cluster, asked: Asked<'_>) -> Result<Option<String>, NotEditable> {
-    let not_editable = |advice: String| NotEditable {
-        file: cluster.file.to_string(),
-        line: cluster.line,
-        advice,
-    };
+    let not_editable = |advice| NotEditable::new(cluster, advice);
     let documents = read(text).map_err(|error| not_editable(error.to_string()))?;
     let document = documents.iter().find(|document| document.line == cluster.line);
     let taints = document.map_or(&Value::Null, |document| &document.value["spec"]["taints"]);
@@ -70,7 +77,8 @@ pub fn edited(text: &str, cluster: &Cluster, asked: Asked<'_>) -> Result<Option<
         outer: "spec",
         list: "taints",
     };
-    let edited = splice(text, at, &change.without, &change.with);
+    let with: Vec<_> = change.with.iter().cloned().map(Item::Map).collect();
+    let edited = splice(text, at, &change.without, &with);
     edited.map(Some).ok_or_else(|| not_editable(change.advice()))
 }
 
@@ -101,7 +109,7 @@ impl<'a> Known<'a> {
 #[derive(Default)]
 struct Change<'a> {
     without: Vec<usize>,
-    with: Vec<Item<'a>>,
+    with: Vec<Vec<(&'a str, &'a str)>>,
 }
 
 impl<'a> Change<'a> {
@@ -128,14 +136,14 @@ impl<'a> Change<'a> {
             }
             let value = (!reason.is_empty()).then_some(("value", reason));
             let item = [Some(("key", *key)), value, Some(("effect", *effect))];
-            change.with.push(item.into_iter().flatten().collect());
+            change.with.push(item.into_iter().flatten().collect::<Vec<_>>());
         }
         change
     }
 
     /// What a person writes instead.
     fn advice(&self) -> String {
-        let item = |item: &Item<'_>| {
+        let item = |item: &Vec<(&str, &str)>| {
             let fields: Vec<_> = item.iter().map(|(key, value)| format!("{key}: {value:?}")).collect();
             format!("{{{}}}", fields.join(", "))
         };

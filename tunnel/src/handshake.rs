@@ -194,7 +194,8 @@ async fn hub_steps<S: AsyncRead + AsyncWrite + Unpin>(
         spread_ms: u32::try_from(us.spread.as_millis()).unwrap_or(u32::MAX),
     };
     send(socket, Frame::Auth(auth), Kind::Auth).await?;
-    Ok(agree(Role::Hub, *theirs, key, Duration::ZERO))
+    let binding = proof.binding();
+    Ok(agree(Role::Hub, *theirs, (key, binding), Duration::ZERO))
 }
 
 /// The agent's side. `pins` are the hub's keys; with `us.exporter` the hub must have ended TLS itself.
@@ -251,7 +252,8 @@ async fn agent_steps<S: AsyncRead + AsyncWrite + Unpin>(
         return Err(HandshakeError::HubNotProven);
     }
     let spread = Duration::from_millis(auth.spread_ms.into());
-    Ok(agree(Role::Agent, *theirs, key, spread))
+    let binding = proof.binding();
+    Ok(agree(Role::Agent, *theirs, (key, binding), spread))
 }
 
 fn hello(us: &Introduction<'_>) -> Result<Hello, HandshakeError> {
@@ -308,7 +310,7 @@ fn check_version(role: Role, our_version: &str, theirs: &Hello) -> Result<u16, H
     }
 }
 
-fn agree(role: Role, theirs: Hello, key: PublicKey, spread: Duration) -> Agreed {
+fn agree(role: Role, theirs: Hello, (key, binding): (PublicKey, [u8; 32]), spread: Duration) -> Agreed {
     let terms = Terms {
         role,
         frame_bytes_in: FRAME_PAYLOAD_BYTES,
@@ -323,6 +325,7 @@ fn agree(role: Role, theirs: Hello, key: PublicKey, spread: Duration) -> Agreed 
         epoch: theirs.epoch,
         version: theirs.version,
         key,
+        binding,
         instance: theirs.instance,
         server_id: theirs.server_id,
         endpoints: theirs.endpoints,

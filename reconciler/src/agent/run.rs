@@ -15,6 +15,7 @@ use super::counts::Counts;
 use super::deliver::Holdings;
 use super::gate::{Gate, Policy};
 use super::journal::{Journal, JournalError};
+use super::own_keys::OwnKeys;
 use super::place::JournalPlace;
 use super::presence::Keeper;
 use super::secrets::SecretJournal;
@@ -38,6 +39,8 @@ pub struct AgentOptions {
     pub hub_keys: Vec<PublicKey>,
     /// The cluster's own key.
     pub key: Arc<SecretKey>,
+    /// Another one that is to take its place.
+    pub next_key: Option<Arc<SecretKey>>,
     /// A bootstrap token, while the cluster may not be registered yet.
     pub token: Token,
     /// Where the journal is.
@@ -133,7 +136,10 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         cluster: options.cluster,
         hubs: options.hubs,
         way: options.way,
-        key: options.key,
+        keys: OwnKeys {
+            present: options.key,
+            next: options.next_key,
+        },
         allowance: options.allowance,
         streams: Streams {
             gate: Arc::new(gate),

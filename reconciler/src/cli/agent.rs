@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tunnel::{Allowance, Token};
 
 use super::join::Join;
-use super::place::Place;
-use crate::agent::{self, AgentOptions, Allow, JournalPlace, Policy};
+use super::place::{Place, next_key};
+use crate::agent::{self, AgentOptions, Allow, JournalPlace, KeyPlace, Policy};
 use crate::audit::AuditTo;
 
 /// Keep one cluster as the hub says, and go on while the hub is away.
@@ -23,6 +23,10 @@ pub(super) struct Agent {
     command: Option<AgentCommand>,
     #[command(flatten)]
     place: Place,
+    /// A key that is to take the place of --key's, made where there is none: a file, or secret:NAMESPACE/NAME for a Secret
+    /// of the cluster. The hub proposes it, and the agent goes over to it once that is merged.
+    #[arg(long, env = "FLOTILLA_NEW_KEY", value_name = "PLACE")]
+    new_key: Option<KeyPlace>,
     /// A token of `flotilla hub token create`: with it an agent that is not registered asks for it, once.
     #[arg(
         long,
@@ -134,17 +138,22 @@ pub(super) fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf
 pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     let place = arguments.place;
     let (cluster, way) = (place.cluster()?, place.way.way()?);
-    let key = place.key(&cluster)?;
     let api_server = place.api_server().await;
+    let key = place.key(&cluster, api_server.as_ref()).await?;
     let api_server = match place.kubeconfig {
         Some(_) => api_server?,
         None => api_server.context("no --kubeconfig was given, and this is no pod of a cluster; hint: name a kubeconfig, and a context of it with --context")?,
+    };
+    let next_key = match &arguments.new_key {
+        Some(place) => Some(next_key(place, &api_server.client).await?),
+        None => None,
     };
     let options = AgentOptions {
         hubs: place.hubs,
         way,
         hub_keys: place.hub_keys,
         key,
+        next_key,
         journal: arguments.journal.unwrap_or_else(|| match place.kubeconfig {
             Some(_) => PathBuf::from(format!("flotilla-{cluster}.journal")).into(),
             None => JournalPlace::in_cluster(),

@@ -111,6 +111,9 @@ fn told(name: &str, cluster: &Value, tunnel: &Value, now: i64) -> String {
     if let Some(key) = word(&standing["key"]) {
         put("Key", &key);
     }
+    if let Some(change) = key_change(&status["keyChange"]) {
+        put("Key change", &change);
+    }
     if let Some(has_keys) = standing["hasHubKeys"].as_bool() {
         let said = match has_keys {
             true => "the agent keeps all of this hub's",
@@ -132,6 +135,21 @@ fn told(name: &str, cluster: &Value, tunnel: &Value, now: i64) -> String {
         );
     }
     text
+}
+
+/// What waits for a person who merges another key.
+pub(super) fn key_change(change: &Value) -> Option<String> {
+    let text = |field: &str| change[field].as_str();
+    let what = match (text("add"), text("remove")) {
+        (Some(key), _) => format!("{key} is to be added"),
+        (None, Some(key)) => format!("{key} is to be taken out"),
+        (None, None) => return None,
+    };
+    Some(match (text("branch"), text("message")) {
+        (_, Some(message)) => format!("{what}: {message}"),
+        (Some(branch), None) => format!("{what}: merge branch {branch}"),
+        (None, None) => format!("{what}: it is proposed in a moment, or by hand where the hub may not write to source"),
+    })
 }
 
 #[cfg(test)]
@@ -163,6 +181,21 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words} in {text}");
         }
+    }
+
+    #[test]
+    fn a_key_that_waits_says_what_a_person_does() {
+        let waits = |change: Value| key_change(&change);
+        assert_eq!(
+            waits(json!({ "add": "ed25519:B", "branch": "flotilla/keys" })).as_deref(),
+            Some("ed25519:B is to be added: merge branch flotilla/keys")
+        );
+        let by_hand = waits(json!({ "remove": "ed25519:A", "message": "a.yaml:1 cannot be edited" }));
+        assert_eq!(
+            by_hand.as_deref(),
+            Some("ed25519:A is to be taken out: a.yaml:1 cannot be edited")
+        );
+        assert_eq!(waits(Value::Null), None);
     }
 
     #[test]

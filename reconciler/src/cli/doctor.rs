@@ -21,14 +21,11 @@ pub(super) struct Doctor {
 pub(super) async fn run(arguments: Doctor) -> anyhow::Result<ExitCode> {
     let place = arguments.place;
     let cluster = place.cluster()?;
+    let api_server = place.api_server().await;
     let patient = Patient {
-        key: place.key(&cluster)?,
+        key: place.key(&cluster, api_server.as_ref()).await?,
         way: place.way.way()?,
-        client: place
-            .api_server()
-            .await
-            .map(|server| server.client)
-            .map_err(|error| line(&error)),
+        client: api_server.map(|server| server.client).map_err(|error| line(&error)),
         hubs: place.hubs,
         hub_keys: place.hub_keys,
         cluster,

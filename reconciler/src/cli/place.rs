@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
 use render::ClusterName;
 use tunnel::{PublicKey, SecretKey};
@@ -11,7 +11,9 @@ use tunnel::{PublicKey, SecretKey};
 use super::hub_url::hub_url;
 use super::keys;
 use super::way::WayFlags;
+use crate::agent::{KeyPlace, key_secret};
 use crate::apply::{ApiServer, ClientError};
+use crate::fault::line;
 
 /// Flags of an agent's place.
 #[derive(Debug, Args)]
@@ -26,9 +28,10 @@ pub(super) struct Place {
     /// The hub's public key (`flotilla hub key` prints it); may be given more than once.
     #[arg(long = "hub-key", env = "FLOTILLA_HUB_KEYS", value_delimiter = ',', value_parser = keys::public, required = true)]
     pub(super) hub_keys: Vec<PublicKey>,
-    /// The cluster's key, as `flotilla agent join` made it; without it, flotilla-CLUSTER.key.
-    #[arg(long, env = "FLOTILLA_KEY_FILE")]
-    key: Option<PathBuf>,
+    /// The cluster's key, as `flotilla agent join` made it: a file, or secret:NAMESPACE/NAME for a Secret of the cluster
+    /// that has it as `key`. Without it, flotilla-CLUSTER.key.
+    #[arg(long, env = "FLOTILLA_KEY_FILE", value_name = "PLACE")]
+    key: Option<KeyPlace>,
     /// How the cluster's API server is reached; without it, as a pod inside the cluster.
     #[arg(long, env = "FLOTILLA_KUBECONFIG")]
     pub(super) kubeconfig: Option<PathBuf>,
@@ -46,8 +49,22 @@ impl Place {
     }
 
     /// The cluster's key.
-    pub(super) fn key(&self, cluster: &ClusterName) -> anyhow::Result<Arc<SecretKey>> {
-        keys::read(&super::agent::key_path(self.key.clone(), cluster))
+    pub(super) async fn key(
+        &self,
+        cluster: &ClusterName,
+        api_server: Result<&ApiServer, &ClientError>,
+    ) -> anyhow::Result<Arc<SecretKey>> {
+        match &self.key {
+            None => keys::read(&super::agent::key_path(None, cluster)),
+            Some(KeyPlace::File(path)) => keys::read(path),
+            Some(KeyPlace::Secret { namespace, name }) => {
+                let client = client(api_server)?;
+                let key = key_secret::read(client, namespace, name).await;
+                Ok(Arc::new(key.context(
+                    "the cluster's key cannot be used; hint: name with --key the Secret that has it as `key`",
+                )?))
+            }
+        }
     }
 
     /// Its API server.
@@ -56,5 +73,25 @@ impl Place {
             Some(path) => ApiServer::beside(path, self.context.as_deref()).await,
             None => ApiServer::in_cluster().await,
         }
+    }
+}
+
+/// The key that is to take the place of the cluster's; one is made where there is none.
+pub(super) async fn next_key(place: &KeyPlace, client: &kube::Client) -> anyhow::Result<Arc<SecretKey>> {
+    match place {
+        KeyPlace::File(path) => keys::read_or_make(path),
+        KeyPlace::Secret { namespace, name } => {
+            let key = key_secret::read_or_make(client, namespace, name).await;
+            Ok(Arc::new(key.context(
+                "the next key cannot be kept; hint: the agent's Role needs get and create of secrets where --new-key names one",
+            )?))
+        }
+    }
+}
+
+fn client<'a>(api_server: Result<&'a ApiServer, &ClientError>) -> anyhow::Result<&'a kube::Client> {
+    match api_server {
+        Ok(api_server) => Ok(&api_server.client),
+        Err(error) => bail!("the key is in a Secret, and there is no API server: {}", line(error)),
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::client::{ClientError, GROUP, JSON, ServerOptions, failed};
 use super::conditions::{condition, conditions};
+use super::describe::key_change;
 use super::{exit, output, wait_for};
 
 /// Lines of each part; the rest is counted.
@@ -69,6 +70,7 @@ impl Shown {
             self.head(),
             self.clusters_part(),
             self.joining_part(),
+            self.keys_part(),
             self.knocking_part(),
             self.units_part(),
             self.findings_part(),
@@ -169,6 +171,21 @@ impl Shown {
         match waiting.len() {
             0 => String::new(),
             all => format!("Joining: {}\n{lines}{}", output::counted(all, "cluster"), rest(all)),
+        }
+    }
+
+    /// Which clusters' keys wait for a person to change them; nothing where none does.
+    fn keys_part(&self) -> String {
+        let waiting = self.fleet.pointer("/status/keyChanges").and_then(Value::as_array);
+        let waiting: Vec<_> = waiting.into_iter().flatten().collect();
+        let line = |one: &&Value| {
+            let change = key_change(one).unwrap_or_default();
+            format!("  {}: {}\n", text(one, "/cluster"), output::visible(&change))
+        };
+        let lines: String = waiting.iter().take(LINES_MAX).map(line).collect();
+        match waiting.len() {
+            0 => String::new(),
+            all => format!("Keys: {}\n{lines}{}", output::counted(all, "change"), rest(all)),
         }
     }
 

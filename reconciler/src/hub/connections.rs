@@ -219,6 +219,7 @@ mod tests {
             server_id: String::new(),
             endpoints: Vec::new(),
             spread: Duration::ZERO,
+            binding: [0; 32],
             instance: String::new(),
         }
     }

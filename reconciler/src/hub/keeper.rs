@@ -149,6 +149,7 @@ impl Keeper {
             } => self.propose(&base, next, &contents, commits, seconds),
             Write::Withdraw { rendered, open } => self.withdraw(&rendered, open),
             Write::Registrations { source, wanted } => self.register(&source, wanted, seconds),
+            Write::AgentKeys { fleet, done } => self.replace_keys(&fleet, done, seconds),
             Write::Released { parent, next } => {
                 let written = self.commit(StateRef::Released, parent.as_ref(), next, &BTreeMap::new(), seconds);
                 written.map(Event::ReleasedWritten)

@@ -24,6 +24,7 @@ mod guarding;
 mod hostile_tests;
 mod joining;
 mod keeper;
+mod key_proposals;
 mod keys;
 mod knocks;
 mod last_word;

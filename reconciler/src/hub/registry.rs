@@ -17,6 +17,7 @@ use super::clock::seconds;
 use super::deny::Denied;
 use super::knocks::{Knock, Table, Why};
 use super::tokens::{TokenError, TokenFile, Tokens, Worth};
+use crate::key_wish::{KeyStand, ProvenWish};
 
 /// Cluster → the keys it may prove.
 type Keys = BTreeMap<String, Vec<PublicKey>>;
@@ -169,6 +170,21 @@ impl Registry {
     /// Waits until the deny list has a key.
     pub(super) async fn denied(&self, key: &PublicKey) {
         self.wait(|known| known.denied.has_key(key)).await;
+    }
+
+    /// Which of an agent's two keys counts, once that is other than it was `told`.
+    pub(super) async fn stand(&self, cluster: &ClusterName, wish: &ProvenWish, told: Option<KeyStand>) -> KeyStand {
+        let mut stand = KeyStand::default();
+        self.wait(|known| {
+            let counting = known.counting(cluster.as_str());
+            stand = KeyStand {
+                old: counting.contains(&wish.old),
+                next: counting.contains(&wish.next),
+            };
+            told != Some(stand)
+        })
+        .await;
+        stand
     }
 
     async fn wait(&self, until: impl FnMut(&Known) -> bool) {

@@ -25,8 +25,10 @@ use super::keeper::{Keeper, chain};
 use super::keys::{self, HubKeys};
 use super::push::{self, Pushing};
 use super::registry::Registry;
+use crate::key_wish::{self, Within};
 use crate::limits::{
-    DRAIN_LOOK, DRAIN_TIMEOUT, PUSH_END_TIMEOUT, REPLIES_MAX, SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT,
+    DRAIN_LOOK, DRAIN_TIMEOUT, PUSH_END_TIMEOUT, REPLACED_DRAIN_TIMEOUT, REPLIES_MAX, SESSION_CLOSE_TIMEOUT,
+    SESSION_STEP_TIMEOUT,
 };
 use crate::wire::{Deliver, DeliverReply, Envelope, FramingError, Held, Report, read_message, write_message};
 
@@ -106,7 +108,12 @@ impl Sessions {
         );
         let span = tracing::info_span!("push", cluster = %cluster);
         let mut pushes = AbortOnDropHandle::new(tokio::spawn(pushes.instrument(span)));
-        let talk = self.talk((&cluster, epoch), newest, (said, heard), &opener, &mut incoming);
+        let within = Within {
+            cluster: &cluster,
+            used: peer.key,
+            binding: peer.binding,
+        };
+        let talk = self.talk((within, epoch), newest, (said, heard), &opener, &mut incoming);
         let (away, reason) = tokio::select! {
             biased;
             () = self.registry.revoked(&cluster, &peer.key) => {
@@ -120,23 +127,51 @@ impl Sessions {
             reason = session.closed() => (GoAwayReason::Shutdown, reason.to_string()),
             reason = talk => (GoAwayReason::Shutdown, reason),
         };
-        // Whoever applied through this tunnel gives the Lease back while there is one.
+        let revoked = || self.registry.revoked(&cluster, &peer.key);
         stop.cancel();
-        let _given_back = timeout(PUSH_END_TIMEOUT, &mut pushes).await;
+        if away == GoAwayReason::Revoked {
+            // Whoever is shut out is asked for nothing more, and decides nothing: not even how long that takes.
+            pushes.abort();
+            self.dispatch.end(&cluster, epoch);
+        } else {
+            // Whoever applied through this tunnel gives the Lease back while there is one.
+            let given_back = timeout(PUSH_END_TIMEOUT, &mut pushes);
+            tokio::select! {
+                biased;
+                () = revoked() => {}
+                _ = given_back => {}
+            }
+        }
         // What a person at the agent can do something about.
         let text = match away {
             GoAwayReason::Revoked | GoAwayReason::Replaced => reason.as_str(),
             _ => "session ended",
         };
         let away = self.farewell(GoAway::new(away, text), ended.is_cancelled());
-        session.go_away(away.clone());
+        match away.reason {
+            GoAwayReason::Revoked => session.close(away.clone()),
+            _ => session.go_away(away.clone()),
+        }
         self.dispatch.end(&cluster, epoch);
         self.connections.end(&cluster, epoch, &reason);
         tracing::info!(cluster = %cluster, epoch, reason, "Agent disconnected.");
-        let _sent = self.events.send(Event::Disconnected { cluster, epoch }).await;
+        let disconnected = Event::Disconnected {
+            cluster: cluster.clone(),
+            epoch,
+        };
+        let _sent = self.events.send(disconnected).await;
         // Who is replaced, or loses its hub, may end what it is at; who is revoked may not.
         if ended.is_cancelled() && away.reason != GoAwayReason::Revoked {
-            leave(&session, incoming).await;
+            let limit = match away.reason {
+                GoAwayReason::Replaced => REPLACED_DRAIN_TIMEOUT,
+                _ => DRAIN_TIMEOUT,
+            };
+            tokio::select! {
+                biased;
+                // A key that counts no more ends what it was at, also beside its successor.
+                () = revoked() => {}
+                () = leave(&session, incoming, limit) => {}
+            }
         }
         session.close(away);
         // The word for it goes out before the connection: without it an agent sees a broken one.
@@ -155,13 +190,13 @@ impl Sessions {
     /// Tells and listens until one of the two is over, and says why.
     async fn talk(
         &self,
-        of: (&ClusterName, u64),
+        (within, epoch): (Within<'_>, u64),
         newest: watch::Receiver<Option<Arc<Envelope>>>,
         (said, heard): (watch::Sender<Option<Held>>, watch::Receiver<Option<Held>>),
         opener: &Opener,
         incoming: &mut Incoming,
     ) -> String {
-        let told = newest.clone();
+        let (told, of) = (newest.clone(), (within.cluster, epoch));
         let deliver = async {
             let stream = opener.open(TargetClass::Deliver, "", SESSION_STEP_TIMEOUT).await;
             let stream = stream.map_err(SessionError::Open)?;
@@ -170,11 +205,13 @@ impl Sessions {
         let listen = async {
             let reports = |open| Box::pin(self.opened(of, open, &told, &said));
             let (mut reporting, mut telling) = (FuturesUnordered::new(), FuturesUnordered::new());
+            let mut wishing = FuturesUnordered::new();
             loop {
                 let open = tokio::select! {
                     biased;
                     Some(()) = reporting.next() => continue,
                     Some(()) = telling.next() => continue,
+                    Some(()) = wishing.next() => continue,
                     open = incoming.next() => open,
                 };
                 let Some(IncomingOpen { open, responder }) = open else {
@@ -183,7 +220,12 @@ impl Sessions {
                 // One of each at a time.
                 match open.class {
                     TargetClass::Report if reporting.is_empty() => reporting.push(reports(responder)),
-                    TargetClass::Keys if telling.is_empty() => telling.push(Box::pin(self.keys(of, responder))),
+                    TargetClass::Keys if open.target == key_wish::TARGET && wishing.is_empty() => {
+                        wishing.push(Box::pin(self.wishes(within, responder)));
+                    }
+                    TargetClass::Keys if open.target.is_empty() && telling.is_empty() => {
+                        telling.push(Box::pin(self.keys(of, responder)))
+                    }
                     TargetClass::Report | TargetClass::Keys => {
                         responder.refuse(OpenCode::Limit, "there is such a stream already");
                     }
@@ -304,6 +346,15 @@ impl Sessions {
         }
     }
 
+    /// Hears which key is to take the place of an agent's own.
+    async fn wishes(&self, within: Within<'_>, responder: Responder) {
+        let Ok(stream) = responder.accept() else { return };
+        if let Err(error) = keys::hear_wish(within, &self.registry, &self.events, stream).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(cluster = %within.cluster, error, "Lost an agent's wish for another key.");
+        }
+    }
+
     async fn reports<S>(
         &self,
         (cluster, epoch): (&ClusterName, u64),
@@ -337,8 +388,8 @@ impl Sessions {
     }
 }
 
-/// Takes no new streams, and waits until those that are open have ended, at most [`DRAIN_TIMEOUT`].
-async fn leave(session: &Session, mut incoming: Incoming) {
+/// Takes no new streams, and waits until those that are open have ended, at most for so long.
+async fn leave(session: &Session, mut incoming: Incoming, limit: Duration) {
     let drained = async {
         while session.streams() > 0 {
             sleep(DRAIN_LOOK).await;
@@ -349,7 +400,7 @@ async fn leave(session: &Session, mut incoming: Incoming) {
             open.responder.refuse(OpenCode::Gone, "this tunnel is being left");
         }
     };
-    let _over = timeout(DRAIN_TIMEOUT, async {
+    let _over = timeout(limit, async {
         tokio::select! {
             () = drained => {}
             () = refuse => {}

@@ -11,7 +11,7 @@ use super::outline::{Inside, Outline};
 use super::read::read;
 use super::write::write;
 
-/// A list of maps below the top of a document, such as `spec.taints`.
+/// A list of maps or texts below the top of a document, such as `spec.taints`.
 #[derive(Clone, Copy, Debug)]
 pub struct ListAt<'a> {
     /// Line of the document's first key, from 1.
@@ -22,8 +22,14 @@ pub struct ListAt<'a> {
     pub list: &'a str,
 }
 
-/// A map of texts, in the order in which it is written.
-pub type Item<'a> = Vec<(&'a str, &'a str)>;
+/// What a list gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A map of texts, in the order in which it is written.
+    Map(Vec<(&'a str, &'a str)>),
+    /// A text.
+    Text(&'a str),
+}
 
 /// The text without some items of a list, given by their indexes, and with others at its end. The list, and the map
 /// around it, are made where they are missing, and go with their last item.
@@ -73,8 +79,10 @@ fn apply(document: &mut Value, at: ListAt<'_>, step: Step<'_>) -> Option<()> {
     let items = map.as_object_mut()?.entry(at.list).or_insert_with(|| json!([]));
     let items = items.as_array_mut()?;
     match step {
-        Step::Add(item) => items.push(
-            item.iter()
+        Step::Add(Item::Text(text)) => items.push(json!(text)),
+        Step::Add(Item::Map(pairs)) => items.push(
+            pairs
+                .iter()
                 .map(|(key, value)| ((*key).to_owned(), json!(value)))
                 .collect(),
         ),
@@ -246,12 +254,21 @@ impl Words {
     }
 
     fn flow(&self, item: &Item<'_>) -> String {
-        let pairs = item.iter().map(|(key, value)| self.pair(key, &self.text(value)));
-        format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        match item {
+            Item::Text(text) => self.text(text),
+            Item::Map(pairs) => {
+                let pairs = pairs.iter().map(|(key, value)| self.pair(key, &self.text(value)));
+                format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+            }
+        }
     }
 
     fn block(&self, item: &Item<'_>, indent: usize) -> String {
-        let lines = item.iter().enumerate().map(|(index, (key, value))| {
+        let pairs = match item {
+            Item::Text(text) => return format!("{:indent$}- {}\n", "", self.text(text)),
+            Item::Map(pairs) => pairs,
+        };
+        let lines = pairs.iter().enumerate().map(|(index, (key, value))| {
             let dash = if index == 0 { "- " } else { "  " };
             format!("{:indent$}{dash}{}\n", "", self.pair(key, &self.text(value)))
         });
@@ -269,8 +286,8 @@ mod tests {
 
     fn items<'a>() -> [Item<'a>; 2] {
         [
-            vec![("key", "x/cordoned"), ("effect", "NoSchedule")],
-            vec![("key", "x/drained"), ("value", "12"), ("effect", "NoExecute")],
+            Item::Map(vec![("key", "x/cordoned"), ("effect", "NoSchedule")]),
+            Item::Map(vec![("key", "x/drained"), ("value", "12"), ("effect", "NoExecute")]),
         ]
     }
 
@@ -354,6 +371,28 @@ mod tests {
             "kind: C\nspec:\n  taints: [{key: y, effect: NoSchedule}]\n",
             &format!("kind: C\nspec:\n  taints: [{{key: y, effect: NoSchedule}}, {FLOW}]\n"),
         );
+    }
+
+    #[test]
+    fn a_list_of_texts_loses_and_gets_texts() {
+        let at = ListAt {
+            line: 1,
+            outer: "spec",
+            list: "publicKeys",
+        };
+        let swap = |text: &str| splice(text, at, &[0], &[Item::Text("b: 2")]);
+        for (before, after) in [
+            (
+                "kind: C\nspec:\n  publicKeys: # two\n    - a # first\n    - c\n  id: x\n",
+                "kind: C\nspec:\n  publicKeys: # two\n    - c\n    - \"b: 2\"\n  id: x\n",
+            ),
+            (
+                "kind: C\nspec: {publicKeys: ['a', c]}\n",
+                "kind: C\nspec: {publicKeys: [c, \"b: 2\"]}\n",
+            ),
+        ] {
+            assert_eq!(swap(before).as_deref(), Some(after));
+        }
     }
 
     #[test]

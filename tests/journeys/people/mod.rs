@@ -2,6 +2,7 @@
 
 mod behind_nat;
 mod callers;
+mod keys;
 mod logs;
 mod office;
 mod reads;

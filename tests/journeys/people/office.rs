@@ -14,13 +14,20 @@ pub(super) struct Office {
     pub(super) cluster: ControlPlane,
     callers: Callers,
     hub: Flotilla,
-    _agent: Flotilla,
+    api: String,
+    agent: Flotilla,
 }
 
 impl Office {
     /// Unit `shop/web` (ConfigMap `shop/greeting`) is in the cluster, and the cluster answers ada.
     #[track_caller]
     pub(super) fn open(more: &[&str]) -> Self {
+        Self::open_with(more, &[])
+    }
+
+    /// As [`Self::open`], with arguments of the agent's; `NAME.key` among them is a file of the folder.
+    #[track_caller]
+    pub(super) fn open_with(more: &[&str], of_agent: &[&str]) -> Self {
         let cluster = ControlPlane::start("paris", Options::default());
         let (folder, repository) = (scratch::folder("office"), Repository::empty());
         let path = |name: &str| folder.join(name).display().to_string();
@@ -57,7 +64,18 @@ impl Office {
         let door: Vec<_> = door.iter().map(String::as_str).collect();
         let hub = Flotilla::hub(&[&own, &door[..], more].concat());
         let (journal, kubeconfig) = (path("journal"), cluster.kubeconfig().display().to_string());
-        let agent = Flotilla::agent(&[
+        let of_agent: Vec<_> = of_agent
+            .iter()
+            .map(|word| {
+                if word.ends_with(".key") {
+                    path(word)
+                } else {
+                    (*word).to_owned()
+                }
+            })
+            .collect();
+        let of_agent: Vec<_> = of_agent.iter().map(String::as_str).collect();
+        let own = [
             "--cluster",
             "paris",
             "--hub",
@@ -70,14 +88,16 @@ impl Office {
             &journal,
             "--kubeconfig",
             &kubeconfig,
-        ]);
+        ];
+        let agent = Flotilla::agent(&[&own[..], &of_agent].concat());
         let office = Self {
             folder,
             repository,
             cluster,
             callers,
             hub,
-            _agent: agent,
+            api,
+            agent,
         };
         eventually(LIMIT, "the unit is in the cluster", || {
             office.cluster.get("shop", "configmap/greeting").map(drop)
@@ -91,6 +111,22 @@ impl Office {
 
     pub(super) fn path(&self, name: &str) -> String {
         self.callers.path(name)
+    }
+
+    /// What somebody at the hub's machine is told of the cluster.
+    pub(super) fn described(&self) -> String {
+        let server = format!("http://{}", self.api);
+        Flotilla::run(&["describe", "cluster", "paris", "--server", &server]).stdout
+    }
+
+    /// What the hub says of the fleet.
+    pub(super) fn status(&self) -> String {
+        let server = format!("http://{}", self.api);
+        Flotilla::run(&["status", "--server", &server]).stdout
+    }
+
+    pub(super) fn agent_log(&self) -> String {
+        self.agent.log()
     }
 
     pub(super) fn hub_log(&self) -> String {

@@ -76,6 +76,8 @@ pub struct PeerInfo {
     pub version: String,
     /// The key it proved to hold.
     pub key: PublicKey,
+    /// What both sides signed, in short: another one in each tunnel.
+    pub binding: [u8; 32],
     /// Which process of its cluster's agents this is, as it says; empty from older ones, and when the peer is a hub.
     pub instance: String,
     /// Which replica of the hub this is; empty when the peer is an agent.

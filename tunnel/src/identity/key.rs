@@ -170,8 +170,9 @@ impl SecretKey {
             .map_err(write_failed)
     }
 
-    /// The PKCS#8 PEM text, which is a secret and goes into a file alone.
-    fn to_pem(&self) -> String {
+    /// The PKCS#8 PEM text, which is a secret and goes into a file or a Secret alone.
+    #[must_use]
+    pub fn to_pem(&self) -> String {
         let encoded = STANDARD.encode(self.pkcs8.secret_pkcs8_der());
         let mut pem = String::from("-----BEGIN PRIVATE KEY-----\n");
         for (at, character) in encoded.chars().enumerate() {

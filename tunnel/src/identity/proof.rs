@@ -65,6 +65,16 @@ impl Proof<'_> {
             .collect()
     }
 
+    /// A word for this tunnel: what is signed with it counts in no other one.
+    #[must_use]
+    pub fn binding(&self) -> [u8; 32] {
+        // In the hub's role, whatever it is made for: both sides come to the same.
+        let text = [b"binding ".as_slice(), &self.text(Role::Hub)].concat();
+        let mut binding = [0; 32];
+        binding.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &text).as_ref());
+        binding
+    }
+
     /// Signs in `role`.
     #[must_use]
     pub fn sign(&self, role: Role, key: &SecretKey) -> [u8; 64] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,9 @@ use super::board::{Address, Board, Number};
 use super::serve::serve;
 use super::wake::Wake;
 use crate::agent::counts::Left;
+use crate::agent::own_keys::Which;
 use crate::agent::presence::Keeper;
+use crate::key_wish::KeyStand;
 
 pub(super) struct Line {
     dialer: Arc<Dialer>,
@@ -26,6 +28,10 @@ pub(super) struct Line {
     address: Address,
     wake: Wake,
     backoff: Backoff,
+    /// Which of the agent's keys is dialled with.
+    key: Which,
+    /// The hub refused the other one a moment ago.
+    tried_both: bool,
     /// Tunnels that were left for the next one, and end what they are at.
     left: JoinSet<()>,
 }
@@ -48,6 +54,8 @@ impl Line {
             address,
             wake,
             backoff: Backoff::default(),
+            key: Which::default(),
+            tried_both: false,
             left: JoinSet::new(),
         }
     }
@@ -66,6 +74,7 @@ impl Line {
                 Next::AtOnce => continue,
                 Next::After(outcome) => outcome,
             };
+            self.tried_both = false;
             let (backoff, wait) = self.backoff.after(outcome, tunnel::backoff::random());
             self.backoff = backoff;
             let (wait_ms, attempt) = (wait.as_millis(), backoff.failures());
@@ -91,7 +100,8 @@ impl Line {
     /// One tunnel, or none.
     async fn one(&mut self, shutdown: &CancellationToken) -> Next {
         let dialer = &self.dialer;
-        let (pins, key) = (dialer.holdings.hub_keys(), Arc::clone(&dialer.key));
+        let (pins, (key, which)) = (dialer.holdings.hub_keys(), dialer.keys.of(self.key));
+        self.key = which;
         let mut options = dialer
             .way
             .options(&self.address.url, pins, &dialer.cluster, key, epoch());
@@ -105,10 +115,29 @@ impl Line {
         match Box::pin(tunnel::connect(&options)).await {
             Ok(tunnel) => self.stand(tunnel, shutdown).await,
             Err(error) => {
-                self.tell(&error);
-                Next::After(error.outcome())
+                // A proxy knows nothing of keys.
+                let other = (!error.is_denied()).then(|| self.with_other_key(error.outcome()));
+                other.flatten().unwrap_or_else(|| {
+                    self.tell(&error);
+                    Next::After(error.outcome())
+                })
             }
         }
+    }
+
+    /// A hub that does not let one of two keys in is asked with the other one before the agent waits.
+    fn with_other_key(&mut self, outcome: Outcome) -> Option<Next> {
+        let other = self
+            .dialer
+            .keys
+            .beside(self.key)
+            .filter(|_| outcome == Outcome::Refused)?;
+        if std::mem::replace(&mut self.tried_both, true) {
+            return None;
+        }
+        self.key = other;
+        tracing::info!(peer = %self.address.url, "The hub did not let the agent's key in; dial at once with its other one.");
+        Some(Next::AtOnce)
     }
 
     /// Lets a tunnel be served, until it is over or there is a reason to have another one.
@@ -118,20 +147,30 @@ impl Line {
             .up(self.number, &tunnel.peer.server_id, &tunnel.peer.endpoints);
         self.backoff = self.backoff.spread_over(tunnel.peer.spread);
         let (leave, mut left) = oneshot::channel();
+        let (stand, mut heard) = watch::channel(KeyStand::default());
+        let used = self.key;
         let presence = Keeper::connected(&self.dialer.keeper);
         let (dialer, ended) = (Arc::clone(&self.dialer), shutdown.child_token());
         let serving = async move {
-            let outcome = Box::pin(serve(&dialer, tunnel, leave, &ended)).await;
+            let outcome = Box::pin(serve(&dialer, tunnel, (used, stand), leave, &ended)).await;
             drop(presence);
             outcome
         };
         let mut serving = Box::pin(serving.in_current_span());
         let next = tokio::select! {
             biased;
-            outcome = &mut serving => return Next::After(outcome),
+            outcome = &mut serving => {
+                return self.with_other_key(outcome).unwrap_or(Next::After(outcome));
+            }
             Ok((outcome, life)) = &mut left => {
                 self.backoff = self.backoff.after_life(life);
                 Next::After(outcome)
+            }
+            Ok(_) = heard.wait_for(|stand| stand.next), if used == Which::Present => {
+                self.key = Which::Next;
+                // docs/register-a-cluster.md quotes this line.
+                tracing::info!(peer = %self.address.url, "The hub lets the agent's new key in; dial with it at once.");
+                Next::AtOnce
             }
             reason = self.wake.instead() => {
                 tracing::info!(reason, "Dial at once.");

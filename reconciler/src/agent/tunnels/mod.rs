@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use tunnel::{Allowance, SecretKey, Token};
+use tunnel::{Allowance, Token};
 
 pub use self::way::Way;
 
@@ -27,6 +27,7 @@ pub(super) use self::wake::{HangUps, hang_ups};
 use self::board::Board;
 use super::counts::Counts;
 use super::deliver::Holdings;
+use super::own_keys::OwnKeys;
 use super::presence::Keeper;
 use super::streams::Streams;
 use crate::apply::ApplyReport;
@@ -37,7 +38,7 @@ pub(super) struct Dialer {
     /// Where hubs listen, as URLs.
     pub(super) hubs: Vec<String>,
     pub(super) way: Way,
-    pub(super) key: Arc<SecretKey>,
+    pub(super) keys: OwnKeys,
     pub(super) allowance: Allowance,
     /// What the hub's streams go to.
     pub(super) streams: Streams,

@@ -3,34 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tunnel::backoff::Outcome;
-use tunnel::{Opener, TargetClass, Tunnel};
+use tunnel::{GoAwayReason, Opener, TargetClass, Tunnel};
 
 use super::Dialer;
 use crate::agent::counts::Left;
 use crate::agent::hub_keys;
+use crate::agent::own_keys::{self, Which};
 use crate::agent::reports::{self, Sources};
 use crate::agent::streams::spawn;
-use crate::limits::{DRAIN_TIMEOUT, REPORT_OPEN_TIMEOUT};
+use crate::key_wish::KeyStand;
+use crate::limits::{DRAIN_TIMEOUT, REPLACED_DRAIN_TIMEOUT, REPORT_OPEN_TIMEOUT};
 
 /// Serves a tunnel to its end, and says what that means for the next dial. A hub that wants to be left is told of by
 /// `leave` before, with how long the tunnel had lived: then the next one may be dialled while the streams of this one end.
+/// `stand` hears how the agent's keys stand.
 pub(super) async fn serve(
     dialer: &Dialer,
     tunnel: Tunnel,
+    (used, stand): (Which, watch::Sender<KeyStand>),
     leave: oneshot::Sender<(Outcome, Duration)>,
     shutdown: &CancellationToken,
 ) -> Outcome {
     let born = Instant::now();
     let Tunnel {
+        peer,
         opener,
         mut incoming,
         session,
-        ..
     } = tunnel;
     let tasks = TaskTracker::new();
     // Everything of this session ends with it.
@@ -39,6 +43,9 @@ pub(super) async fn serve(
     let silent = CancellationToken::new();
     let keys = hub_keys::ask(Arc::clone(&dialer.holdings), opener.clone());
     spawn(&tasks, &ended, keys, "keys");
+    let which = (dialer.cluster.clone(), used);
+    let wish = own_keys::wish(dialer.keys.clone(), which, (opener.clone(), peer), stand);
+    spawn(&tasks, &ended, wish, "wish");
     spawn(&tasks, &ended, report(dialer, opener, silent.clone()), "report");
     let mut leave = Some(leave);
     // Until then the streams of a tunnel that is left may go on.
@@ -60,7 +67,11 @@ pub(super) async fn serve(
                 let outcome = Outcome::told_by(&away).unwrap_or_else(|| Outcome::Lived(born.elapsed()));
                 // Nobody listens where this tunnel was left already.
                 let _told = leave.take().map(|leave| leave.send((outcome, born.elapsed())));
-                deadline = Some(born.elapsed() + DRAIN_TIMEOUT);
+                let drain = match away.reason {
+                    GoAwayReason::Replaced => REPLACED_DRAIN_TIMEOUT,
+                    _ => DRAIN_TIMEOUT,
+                };
+                deadline = Some(born.elapsed() + drain);
                 continue;
             }
             () = until(deadline.map(|deadline| born + deadline)) => return Outcome::Lived(born.elapsed()),

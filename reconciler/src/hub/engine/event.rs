@@ -133,6 +133,22 @@ pub enum Event {
         /// What is there.
         registrations: Registrations,
     },
+    /// An agent that has two keys wants one to take the other's place.
+    KeyWished {
+        /// Whose.
+        cluster: ClusterName,
+        /// Which.
+        wish: super::KeyWish,
+    },
+    /// The branch that replaces keys is this.
+    KeysProposed {
+        /// What was asked for, and of which commit of source.
+        done: super::KeysDone,
+        /// Its short name; `None` where nothing is to be replaced.
+        branch: Option<String>,
+        /// Clusters whose files only a person can change, and how.
+        by_hand: BTreeMap<ClusterName, String>,
+    },
     /// Clusters had long enough to say what they hold.
     GraceOver,
     /// How far the objects in a hub cluster have come, where the fleet has any.
@@ -361,6 +377,13 @@ pub enum Write {
         source: Revision,
         /// All that there are to be.
         wanted: BTreeMap<ClusterName, PublicKey>,
+    },
+    /// The branch that replaces keys of agents.
+    AgentKeys {
+        /// Whose files they are.
+        fleet: Arc<Fleet>,
+        /// All changes that there are to be, and the commit of source that they stand on.
+        done: super::KeysDone,
     },
     /// A new commit of `released`.
     Released {

@@ -9,6 +9,7 @@
 //! source moved → Plan → Planned → WriteRendered → RenderedWritten → WriteReleased → ReleasedWritten → Dispatch
 //! ```
 
+mod agent_keys;
 mod behind;
 mod clusters;
 mod condition;
@@ -35,6 +36,7 @@ use render::published::{Cause, Departure, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, reads_outcomes, release};
 use render::{ClusterName, Digest, Fleet, Published, Revision};
 
+pub use agent_keys::{AgentKeys, KeyWish, KeysDone};
 pub use clusters::ClusterState;
 pub use condition::Condition;
 pub use event::{Effect, Event, Head, JudgedBy, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
@@ -154,6 +156,11 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.end_write();
             state.joins.proposed(wanted, registrations);
         }
+        Event::KeyWished { cluster, wish } => state.agent_keys.wished(cluster, wish),
+        Event::KeysProposed { done, branch, by_hand } => {
+            state.end_write();
+            state.agent_keys.proposed(done, branch, by_hand);
+        }
         Event::GraceOver => {
             state.grace_over = true;
             // Who has not said by now what room it has is waited for no longer.
@@ -213,7 +220,8 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
     };
     let write = released
         .or_else(|| proposals::withdrawal_due(state))
-        .or_else(|| joins::due(state));
+        .or_else(|| joins::due(state))
+        .or_else(|| agent_keys::due(state, now));
     if let Some(write) = write {
         state.begin_write();
         return vec![Effect::Write(write)];
@@ -419,6 +427,7 @@ pub fn next_time(state: &State) -> Option<i64> {
         state.next_prediction(),
         state.next_move_end(),
         behind::next_time(state),
+        agent_keys::next_time(state),
     ]
     .into_iter()
     .flatten()

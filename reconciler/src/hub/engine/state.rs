@@ -10,6 +10,7 @@ use render::release::{Unfinished, Waiting};
 use render::schedule;
 use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 
+use super::agent_keys::AgentKeys;
 use super::behind::Behind;
 use super::clusters::ClusterState;
 use super::condition::Condition;
@@ -64,6 +65,8 @@ pub struct State {
     pub(super) peers: Peers,
     /// Who asks for registration with a token.
     pub joins: Joins,
+    /// Which agents replace their keys.
+    pub agent_keys: AgentKeys,
     /// Who asks to be let in and is not, by name and key.
     pub knocks: Vec<Knock>,
     /// How often appliers put right what others changed, since this hub first heard of each.

@@ -1,3 +1,4 @@
+mod agent_keys;
 mod approval;
 mod in_turn;
 mod joins;

@@ -12,6 +12,7 @@
 //! ```
 
 mod advance;
+mod agent_keys;
 mod commit_index;
 mod content;
 mod error;

@@ -22,6 +22,8 @@ pub struct StateRefs {
     pub proposed_prefix: String,
     /// What the names of branches that register a cluster begin with. Default `flotilla/register-`.
     pub register_prefix: String,
+    /// The branch that replaces keys of agents. Default `flotilla/keys`.
+    pub keys: String,
 }
 
 impl Default for StateRefs {
@@ -31,6 +33,7 @@ impl Default for StateRefs {
             released: "flotilla/released".to_owned(),
             proposed_prefix: "flotilla/proposed/".to_owned(),
             register_prefix: "flotilla/register-".to_owned(),
+            keys: "flotilla/keys".to_owned(),
         }
     }
 }
@@ -50,6 +53,7 @@ impl StateRefs {
             released: full(&self.released),
             proposed_prefix: format!("{}/", full(self.proposed_prefix.trim_end_matches('/'))),
             register_prefix: full(&self.register_prefix),
+            keys: full(&self.keys),
         };
         for name in [&refs.rendered, &refs.released, &format!("{}x", refs.proposed_prefix)] {
             if gix::refs::FullName::try_from(name.as_str()).is_err() {
@@ -72,7 +76,7 @@ impl StateRefs {
 
     /// Whether a full ref name is one that the hub writes, or stands in its way.
     pub(super) fn include(&self, name: &str) -> bool {
-        let ours = [&self.rendered, &self.released, &self.proposed_prefix];
+        let ours = [&self.rendered, &self.released, &self.proposed_prefix, &self.keys];
         ours.iter().any(|ours| collide(ours, name)) || name.starts_with(&self.register_prefix)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use gix::ObjectId;
 use gix::objs::Kind;
 use gix::objs::tree::EntryKind;
 use gix::refs::Target;
@@ -77,13 +78,17 @@ impl StateRepository {
 
     /// Whether a branch is as the hub wrote it.
     fn registers(&self, proposal: &Proposal) -> Result<bool, StateError> {
+        let name = proposal.branch.trim_start_matches(self.refs.register_prefix.as_str());
+        self.has_trailer(proposal, &format!("{TRAILER}: {name}"))
+    }
+
+    /// Whether the commit of a branch has a line by which the hub knows its own.
+    pub(super) fn has_trailer(&self, proposal: &Proposal, trailer: &str) -> Result<bool, StateError> {
         let message = self.repository.read(|repo| {
             let object = verified(repo, proposal.commit.0, Kind::Commit)?.into_commit();
             Ok(object.message_raw_sloppy().to_string())
         });
         let message = message.map_err(StateError::Unreadable)?;
-        let name = proposal.branch.trim_start_matches(self.refs.register_prefix.as_str());
-        let trailer = format!("{TRAILER}: {name}");
         Ok(message.lines().any(|line| line == trailer))
     }
 
@@ -142,13 +147,24 @@ impl StateRepository {
         inside.push(entry(name, EntryKind::Blob, blob));
         root.retain(|entry| entry.filename != FOLDER);
         root.push(entry(FOLDER, EntryKind::Tree, write_tree(&repo, inside)?));
-        let signature = self.signature(seconds);
         let message = format!(
             "Register cluster {cluster}\n\nAn agent asked for it with a bootstrap token. From the merge on, whoever proves this \
              key is\nlet in as this cluster.\n\n{TRAILER}: {cluster}\n"
         );
+        self.commit_on(parent, write_tree(&repo, root)?, message, seconds)
+    }
+
+    /// Writes a commit for people to merge.
+    pub(super) fn commit_on(
+        &self,
+        parent: ObjectId,
+        tree: ObjectId,
+        message: String,
+        seconds: i64,
+    ) -> Result<CommitId, StateError> {
+        let signature = self.signature(seconds);
         let commit = gix::objs::Commit {
-            tree: write_tree(&repo, root)?,
+            tree,
             parents: [parent].into_iter().collect(),
             author: signature.clone(),
             committer: signature,
@@ -156,17 +172,25 @@ impl StateRepository {
             message: message.into(),
             extra_headers: Vec::new(),
         };
+        let repo = self.repository.local();
         let id = repo.write_object(&commit).map_err(StateError::Write)?.detach();
         Ok(CommitId(id))
     }
 
-    fn point(&self, branch: &str, found: Option<&Proposal>, to: CommitId, seconds: i64) -> Result<(), StateError> {
+    /// Lets a branch point to a commit, if it still stands where it was found.
+    pub(super) fn point(
+        &self,
+        branch: &str,
+        found: Option<&Proposal>,
+        to: CommitId,
+        seconds: i64,
+    ) -> Result<(), StateError> {
         let expected = match found {
             Some(found) => PreviousValue::MustExistAndMatch(Target::Object(found.commit.0)),
             None => PreviousValue::MustNotExist,
         };
         self.edit_ref(branch, found.map(|found| found.commit), seconds, |name| {
-            RefEdit::update(name, to.0, expected, "propose a registration")
+            RefEdit::update(name, to.0, expected, "propose")
         })
     }
 }

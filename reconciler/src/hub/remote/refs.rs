@@ -14,8 +14,8 @@ pub(super) struct Names {
 /// The refs that the hub writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateNames {
-    /// `rendered` and `released`.
-    pub(super) refs: [String; 2],
+    /// `rendered` and `released`, and the branch of keys.
+    pub(super) refs: [String; 3],
     /// What the names of proposals begin with, and of registrations.
     pub(super) prefixes: [String; 2],
 }

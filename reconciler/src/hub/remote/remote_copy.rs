@@ -122,7 +122,12 @@ impl Remote {
     pub fn with_state(self, state: &StateRepository) -> Self {
         let names = Names {
             state: Some(StateNames {
-                refs: [StateRef::Rendered, StateRef::Released].map(|which| state.ref_name(which).to_owned()),
+                refs: [
+                    state.ref_name(StateRef::Rendered),
+                    state.ref_name(StateRef::Released),
+                    state.keys_branch(),
+                ]
+                .map(str::to_owned),
                 prefixes: [state.proposed_prefix(), state.register_prefix()].map(str::to_owned),
             }),
             ..self.names

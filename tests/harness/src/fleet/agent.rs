@@ -79,6 +79,7 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) ->
         way: Way::default(),
         hub_keys: vec![hub.key],
         key: cluster.key(),
+        next_key: None,
         token: Default::default(),
         journal,
         pod: None,

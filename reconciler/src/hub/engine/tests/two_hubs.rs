@@ -94,9 +94,10 @@ impl Shared {
                 None => Event::WriteRefused,
             },
             Write::Withdraw { open, .. } => Event::Withdrawn { open, kept: Vec::new() },
-            Write::AdoptRendered { .. } | Write::Proposal { .. } | Write::Registrations { .. } => {
-                panic!("nobody asks for that here")
-            }
+            Write::AdoptRendered { .. }
+            | Write::Proposal { .. }
+            | Write::Registrations { .. }
+            | Write::AgentKeys { .. } => panic!("nobody asks for that here"),
             Write::Rendered { .. } | Write::Released { .. } => Event::WriteRefused,
         }
     }

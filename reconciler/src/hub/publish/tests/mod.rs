@@ -1,5 +1,6 @@
 //! The state repository, with the real `git` as judge of what was written.
 
+mod agent_keys;
 mod open;
 mod proposals;
 mod read;

@@ -6,6 +6,7 @@ use render::ClusterName;
 use render::cordon::is_cordoned;
 use render::model::Cluster;
 use render::published::Departure;
+use render::rekey::KeyChange;
 use serde_json::{Map, Value, json};
 
 use super::super::object::{Object, plain};
@@ -20,8 +21,9 @@ pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
     let departed = departures
         .iter()
         .map(|(name, departure)| leaving(observation, name, departure));
+    let changes = observation.state.key_changes();
     declared
-        .map(|cluster| object(observation, cluster))
+        .map(|cluster| object(observation, cluster, changes.get(&cluster.name)))
         .chain(departed)
         .collect()
 }
@@ -69,7 +71,7 @@ fn leaving(observation: &Observation<'_>, name: &ClusterName, departure: &Depart
     }
 }
 
-fn object(observation: &Observation<'_>, cluster: &Cluster) -> Object {
+fn object(observation: &Observation<'_>, cluster: &Cluster, change: Option<&KeyChange>) -> Object {
     let view = observation.cluster(&cluster.name);
     Object {
         namespace: cluster.namespace.clone(),
@@ -79,7 +81,7 @@ fn object(observation: &Observation<'_>, cluster: &Cluster) -> Object {
         created: None,
         declared_in: format!("{}:{}", cluster.file, cluster.line),
         spec: spec(cluster),
-        status: status(observation, &view),
+        status: status(observation, &cluster.name, &view, change),
         cells: cells(cluster, &view),
         conditions: view.conditions,
     }
@@ -100,7 +102,12 @@ fn spec(cluster: &Cluster) -> Value {
     spec
 }
 
-fn status(observation: &Observation<'_>, view: &ClusterView) -> Map<String, Value> {
+fn status(
+    observation: &Observation<'_>,
+    cluster: &ClusterName,
+    view: &ClusterView,
+    change: Option<&KeyChange>,
+) -> Map<String, Value> {
     let mut status = Map::new();
     let mut put = |field: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -133,6 +140,10 @@ fn status(observation: &Observation<'_>, view: &ClusterView) -> Map<String, Valu
     put(
         "refused",
         refused.map(|(sequence, message)| json!({ "sequence": sequence, "message": message })),
+    );
+    put(
+        "keyChange",
+        change.map(|change| super::fleet::key_change(observation, cluster, change)),
     );
     let (all, ready) = view.units;
     put("units", Some(json!({ "total": all, "ready": ready })));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use render::rekey::KeyChange;
 use render::{ClusterName, Revision};
 use serde_json::{Map, Value, json};
 use tunnel::PublicKey;
@@ -90,6 +91,12 @@ fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value>
         .iter()
         .map(|(name, key)| waiting(observation, name, key))
         .collect();
+    let changes = observation.state.key_changes();
+    let changes: Vec<_> = changes
+        .iter()
+        .map(|(name, change)| key_change(observation, name, change))
+        .collect();
+    put("keyChanges", (!changes.is_empty()).then(|| json!(changes)));
     put("joining", (!joining.is_empty()).then(|| json!(joining)));
     put("knocking", (!knocking.is_empty()).then(|| json!(knocking)));
     put("units", Some(plain(view.units)));
@@ -102,6 +109,22 @@ fn waiting(observation: &Observation<'_>, name: &ClusterName, key: &PublicKey) -
     let branch = observation.state.joins.branch(name);
     let file = proposed_file(name, key);
     json!({ "cluster": name, "key": key.to_string(), "branch": branch, "file": file })
+}
+
+/// A cluster whose agent wishes another key, with the branch to merge or what to push.
+pub(super) fn key_change(observation: &Observation<'_>, name: &ClusterName, change: &KeyChange) -> Value {
+    let keys = &observation.state.agent_keys;
+    let mut said = match change {
+        KeyChange::Add(key) => json!({ "cluster": name, "add": key }),
+        KeyChange::Remove(key) => json!({ "cluster": name, "remove": key }),
+    };
+    if let Some(branch) = keys.branch(name) {
+        said["branch"] = json!(branch);
+    }
+    if let Some(why) = keys.by_hand(name) {
+        said["message"] = json!(why);
+    }
+    said
 }
 
 /// A caller that is not let in.
