@@ -7,15 +7,17 @@ use std::time::Duration;
 use render::model::SyncMode;
 use render::published::Departure;
 use render::{ClusterName, Digest, Revision};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tunnel::{AcceptOptions, ConnectOptions, OpenCode, SecretKey, TargetClass, Tunnel};
 
+use super::asking::Door;
 use super::clusters::Appliers;
 use super::connections::Connections;
+use super::deny::Denied;
 use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::Keeper;
@@ -27,6 +29,7 @@ use super::repository::fixture::Fixture;
 use super::session::Sessions;
 use super::source::Source;
 use crate::key_sets::{KeyAnswer, KeyQuestion, KeysKept};
+use crate::limits::PUSH_END_TIMEOUT;
 use crate::wire::{
     ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Report, list_digest, read_message, write_message,
 };
@@ -38,6 +41,8 @@ struct Meeting {
     events: mpsc::Receiver<Event>,
     dispatch: Arc<Dispatch>,
     connections: Arc<Connections>,
+    registry: Arc<Registry>,
+    connect: ConnectOptions,
     oslo: Tunnel,
     stop: CancellationToken,
     _repository: Fixture,
@@ -97,25 +102,61 @@ impl Meeting {
         };
         let (dispatch, stop) = (Arc::clone(&sessions.dispatch), CancellationToken::new());
         let connections = Arc::clone(&sessions.connections);
-        let accept = AcceptOptions::new(Arc::clone(&hub), registry).expect("a key makes a certificate");
+        let known = Arc::clone(&registry) as _;
+        let accept = AcceptOptions::new(Arc::clone(&hub), known).expect("a key makes a certificate");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
         let connect = ConnectOptions::new(url, vec![hub.public()], "oslo", oslo, 1);
         let ended = stop.clone();
         tokio::spawn(async move {
-            let (socket, _) = listener.accept().await.expect("the agent dials");
-            let tunnel = tunnel::accept(socket, &accept).await.expect("it is proven");
-            let name = ClusterName::parse(tunnel.peer.cluster.clone()).expect("a valid cluster");
-            Box::pin(sessions.serve(name, tunnel, &ended)).await;
+            loop {
+                let (socket, _) = listener.accept().await.expect("the agent dials");
+                let tunnel = tunnel::accept(socket, &accept).await.expect("it is proven");
+                let name = ClusterName::parse(tunnel.peer.cluster.clone()).expect("a valid cluster");
+                let (sessions, ended) = (sessions.clone(), ended.clone());
+                tokio::spawn(async move { Box::pin(sessions.serve(name, tunnel, &ended)).await });
+            }
         });
         Self {
             events,
             dispatch,
             connections,
+            registry,
             oslo: tunnel::connect(&connect).await.expect("it is known"),
+            connect,
             stop,
             _repository: repository,
         }
+    }
+
+    /// Shuts oslo out.
+    fn deny(&self) {
+        self.registry.deny(Denied::parse("oslo").expect("a list"));
+    }
+}
+
+/// What oslo should be told, with this unit's content.
+fn envelope(digest: Digest, mode: SyncMode) -> Envelope {
+    let unit = EnvelopeUnit {
+        digest,
+        revision: revision('1'),
+        replicas: Default::default(),
+        drift: Default::default(),
+        gates: Vec::new(),
+    };
+    let units = BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)]);
+    Envelope {
+        version: Envelope::VERSION,
+        cluster: cluster("oslo"),
+        lineage: revision('2'),
+        sequence: 1,
+        released: Revision::parse("3".repeat(40)).expect("forty digits"),
+        list: list_digest(&units, false),
+        units,
+        orphan: false,
+        orphaned: Default::default(),
+        mode,
+        lineage_grant: None,
     }
 }
 
@@ -208,27 +249,7 @@ async fn a_hub_says_its_keys_once_at_a_time_while_it_takes_reports() {
 async fn an_agent_is_given_no_content_that_its_own_envelope_does_not_name() {
     let mut meeting = Meeting::new().await;
     let (own, others) = (Digest::of_bytes(b"oslo's"), Digest::of_bytes(b"bergen's"));
-    let unit = EnvelopeUnit {
-        digest: own,
-        revision: revision('1'),
-        replicas: Default::default(),
-        drift: Default::default(),
-        gates: Vec::new(),
-    };
-    let units = BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)]);
-    let envelope = Envelope {
-        version: Envelope::VERSION,
-        cluster: cluster("oslo"),
-        lineage: revision('2'),
-        sequence: 1,
-        released: Revision::parse("3".repeat(40)).expect("forty digits"),
-        list: list_digest(&units, false),
-        units,
-        orphan: false,
-        orphaned: Default::default(),
-        mode: SyncMode::Dual,
-        lineage_grant: None,
-    };
+    let envelope = envelope(own, SyncMode::Dual);
     meeting.dispatch.set(&cluster("oslo"), Some(envelope));
     let opened = timeout(SOON, meeting.oslo.incoming.next()).await;
     let opened = opened.expect("it opens soon").expect("the tunnel stands");
@@ -250,4 +271,75 @@ async fn an_agent_is_given_no_content_that_its_own_envelope_does_not_name() {
     let mut rest = Vec::new();
     let _ended = timeout(SOON, stream.read_to_end(&mut rest)).await.expect("it ends");
     assert!(rest.is_empty(), "nothing else was told");
+}
+
+#[tokio::test]
+async fn an_agent_that_answers_nothing_is_shut_out_at_once_also_where_the_hub_applies_through_it() {
+    let mut meeting = Meeting::new().await;
+    let envelope = envelope(Digest::of_bytes(b"oslo's"), SyncMode::Push);
+    let held = envelope.held();
+    meeting.dispatch.set(&cluster("oslo"), Some(envelope));
+    let stream = meeting.oslo.opener.open(TargetClass::Report, "", SOON).await;
+    let mut stream = stream.expect("reports are taken");
+    let standing_by = Report {
+        held: Some(held),
+        ..report("oslo")
+    };
+    write_message(&mut stream, &standing_by).await.expect("it is open");
+    // The hub's applier asks for the Lease, and waits for ever.
+    let asked = async {
+        let mut taken = Vec::new();
+        loop {
+            let open = meeting.oslo.incoming.next().await.expect("the tunnel stands");
+            let is_push = open.open.class == TargetClass::Push;
+            taken.push(open.responder.accept());
+            if is_push {
+                return taken;
+            }
+        }
+    };
+    let _unanswered = timeout(SOON, asked).await.expect("the hub applies");
+    meeting.deny();
+    let closed = timeout(PUSH_END_TIMEOUT, meeting.oslo.session.closed()).await;
+    closed.expect("nobody waits for the Lease");
+    assert!(meeting.dispatch.door(&cluster("oslo")).is_none(), "and nobody asks it");
+}
+
+#[tokio::test]
+async fn what_goes_on_in_a_tunnel_that_was_left_ends_with_its_key() {
+    let mut meeting = Meeting::new().await;
+    let open = async {
+        loop {
+            if let Some(Door::Agent(opener)) = meeting.dispatch.own_door(&cluster("oslo")) {
+                return opener.open(TargetClass::ApiServer, "", SOON).await.expect("it is lent");
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let lend = async {
+        loop {
+            let open = meeting.oslo.incoming.next().await.expect("the tunnel stands");
+            let class = open.open.class.clone();
+            let stream = open.responder.accept().expect("the hub waits");
+            if class == TargetClass::ApiServer {
+                return stream;
+            }
+        }
+    };
+    let (mut asked, mut lent) = timeout(SOON, async { tokio::join!(open, lend) }).await.expect("soon");
+    let again = ConnectOptions {
+        epoch: 2,
+        ..meeting.connect.clone()
+    };
+    let second = tunnel::connect(&again).await.expect("it is known");
+    timeout(SOON, meeting.oslo.session.draining())
+        .await
+        .expect("the older one is left");
+    lent.write_all(b"still here").await.expect("its stream goes on");
+    let mut heard = [0; 10];
+    asked.read_exact(&mut heard).await.expect("and is heard");
+    meeting.deny();
+    for session in [&meeting.oslo.session, &second.session] {
+        timeout(SOON, session.closed()).await.expect("both end with the key");
+    }
 }
