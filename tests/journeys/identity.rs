@@ -285,6 +285,6 @@ fn a_hub_that_may_not_write_shows_the_file_to_push() {
     // A token of another cluster, or none that was made, gives nothing.
     for other in [token(&fleet, "elsewhere"), "flotilla-join-guess".to_owned()] {
         let agent = bootstrapping(&fleet, &other);
-        until_logged(&agent, LIMIT, "the bootstrap token is unknown");
+        until_logged(&agent, LIMIT, "its bootstrap token is unknown");
     }
 }

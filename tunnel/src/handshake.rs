@@ -25,7 +25,7 @@ use crate::backoff::random;
 use crate::endpoint::PeerInfo;
 use crate::endpoint::accept::{KeyLookup, Stranger};
 use crate::frame::{Auth, Frame, FrameError, GoAway, GoAwayReason, Hello, Kind, ProtocolRange, Token, decode, encode};
-use crate::identity::{KeyError, Proof, PublicKey, Role, SecretKey, fresh_nonce};
+use crate::identity::{KeyError, Proof, PublicKey, Role, SecretKey, TokenProof, fresh_nonce};
 use crate::limits::{
     CLOSE_TIMEOUT, CLUSTER_NAME_BYTES_MAX, ENDPOINT_BYTES_MAX, ENDPOINTS_MAX, FRAME_PAYLOAD_BYTES, JSON_BYTES_MAX,
     STEP_TIMEOUT, STREAMS_MAX, VERSION_CHARS_MAX, WINDOW_BYTES_FIRST,
@@ -156,7 +156,7 @@ async fn hub_steps<S: AsyncRead + AsyncWrite + Unpin>(
     known: &dyn KeyLookup,
 ) -> Result<Agreed, HandshakeError> {
     let ours = hello(us)?;
-    let hub_nonce = ours.nonce;
+    let (hub_nonce, endpoints, server_id) = (ours.nonce, ours.endpoints.clone(), ours.server_id.clone());
     send(socket, Frame::Hello(Box::new(ours)), Kind::Hello).await?;
     let theirs = receive_hello(socket).await?;
     check_version(Role::Hub, us.version, &theirs)?;
@@ -166,6 +166,8 @@ async fn hub_steps<S: AsyncRead + AsyncWrite + Unpin>(
         cluster: &theirs.cluster,
         epoch: theirs.epoch,
         exporter: us.exporter,
+        server_id: &server_id,
+        endpoints: &endpoints,
     };
     let signature = STANDARD.decode(&theirs.signature).unwrap_or_default();
     let keys = if theirs.cluster.is_empty() {
@@ -176,10 +178,11 @@ async fn hub_steps<S: AsyncRead + AsyncWrite + Unpin>(
     let proven = keys.iter().find(|key| proof.verify(Role::Agent, key, &signature));
     let Some(key) = proven.copied() else {
         let offered = theirs.key.parse().ok();
+        let key = offered.filter(|key| proof.verify(Role::Agent, key, &signature));
         let stranger = Stranger {
             cluster: &theirs.cluster,
-            key: offered.filter(|key| proof.verify(Role::Agent, key, &signature)),
-            token: &theirs.token.0,
+            key,
+            token: key.and_then(|key| TokenProof::heard(&theirs.token.0, &proof, &key)),
         };
         let told = known.stranger(&stranger);
         let cluster = theirs.cluster;
@@ -238,11 +241,15 @@ async fn agent_steps<S: AsyncRead + AsyncWrite + Unpin>(
         cluster: us.cluster,
         epoch: us.epoch,
         exporter: us.exporter,
+        server_id: &theirs.server_id,
+        endpoints: &theirs.endpoints,
     };
     ours.signature = STANDARD.encode(proof.sign(Role::Agent, us.key));
     ours.key = us.key.public().to_string();
     ours.instance = us.instance.to_owned();
-    ours.token = us.token.clone();
+    if !us.token.is_empty() {
+        ours.token = Token(TokenProof::new(us.token, &proof, &us.key.public()).text());
+    }
     send(socket, Frame::Hello(Box::new(ours)), Kind::Hello).await?;
     let Frame::Auth(auth) = receive(socket, Kind::Auth).await? else {
         return Err(HandshakeError::Unexpected { awaited: Kind::Auth });
@@ -293,20 +300,18 @@ fn check_version(role: Role, our_version: &str, theirs: &Hello) -> Result<u16, H
         text,
         cluster: theirs.cluster.clone(),
     };
+    let their_version: String = theirs.version.chars().take(VERSION_CHARS_MAX).collect();
     let common = ours.common(theirs.protocol).ok_or_else(|| {
         refusal(format!(
-            "{we} {our_version} speaks protocol {} to {}, {they} {} speaks {} to {}",
-            ours.min, ours.max, theirs.version, theirs.protocol.min, theirs.protocol.max
+            "{we} {our_version} speaks protocol {} to {}, {they} {their_version} speaks {} to {}",
+            ours.min, ours.max, theirs.protocol.min, theirs.protocol.max
         ))
     })?;
     match version::too_far_apart(our_version, &theirs.version) {
         None => Ok(common),
-        Some(why) => {
-            let their_version: String = theirs.version.chars().take(VERSION_CHARS_MAX).collect();
-            Err(refusal(format!(
-                "{we} has version {our_version} and {they} has version {their_version}; {why}"
-            )))
-        }
+        Some(why) => Err(refusal(format!(
+            "{we} has version {our_version} and {they} has version {their_version}; {why}"
+        ))),
     }
 }
 

@@ -44,7 +44,7 @@ pub use endpoint::{
 };
 pub use frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass, Token};
 pub use handshake::{HandshakeError, NOT_REGISTERED};
-pub use identity::{KeyError, PublicKey, SecretKey, fresh_bytes};
+pub use identity::{KeyError, PublicKey, SecretKey, TokenProof, fresh_bytes};
 pub use proxy::{AskError, Bypass, Proxy, ProxyError};
 pub use shared::CloseReason;
 pub use stream::{ReadHalf, StreamError, TunnelStream, WriteHalf};

@@ -64,6 +64,17 @@ impl Why {
     }
 }
 
+impl Why {
+    /// How much somebody has to have who is refused so: nothing, a cluster's name, or a secret.
+    fn weight(&self) -> u8 {
+        match self {
+            Self::NotRegistered | Self::TokenRefused => 0,
+            Self::OtherKey | Self::Denied => 1,
+            Self::RegisteredAs { .. } | Self::Proposed | Self::DuplicateAgent => 2,
+        }
+    }
+}
+
 impl Knock {
     /// What is so, and what a person does about it.
     pub fn message(&self) -> String {
@@ -145,10 +156,10 @@ impl Table {
         changed.then(|| self.callers.values().cloned().collect())
     }
 
-    /// Whoever asked longest ago is dropped for a new one. A flood of made-up names pushes out others of its kind first:
-    /// who proved no key.
+    /// Whoever asked longest ago is dropped for a new one. A flood of made-up names and keys pushes out others of its kind
+    /// first, and never what nobody can make up.
     fn drop_one(&mut self) {
-        let rank = |caller: &Knock| (caller.key.is_some(), caller.why != Why::NotRegistered, caller.last);
+        let rank = |caller: &Knock| (caller.key.is_some(), caller.why.weight(), caller.last);
         let oldest = self.callers.iter().min_by_key(|(_, caller)| rank(caller));
         if let Some(at) = oldest.map(|(at, _)| at.clone()) {
             self.callers.remove(&at);
@@ -198,12 +209,24 @@ mod tests {
     fn a_flood_of_names_pushes_out_no_agent_of_a_registered_cluster() {
         let mut table = Table::default();
         table.knock(name("oslo"), Some(key(1)), Why::OtherKey, 0);
+        table.knock(name("rome"), Some(key(3)), Why::DuplicateAgent, 0);
         for number in 0..3 * KNOCKS_MAX {
-            table.knock(name(&format!("made-up-{number}")), Some(key(2)), Why::NotRegistered, 1);
-            table.knock(name(&format!("made-up-{number}")), None, Why::OtherKey, 1);
+            let made_up = || name(&format!("made-up-{number}"));
+            table.knock(made_up(), Some(key(2)), Why::NotRegistered, 1);
+            table.knock(made_up(), Some(key(2)), Why::TokenRefused, 1);
+            table.knock(made_up(), None, Why::OtherKey, 1);
         }
         let news = table.news(2).expect("it is new");
         assert_eq!(news.len(), KNOCKS_MAX);
-        assert!(news.iter().any(|knock| knock.cluster == name("oslo")), "{news:?}");
+        let is_there = |news: &[Knock], cluster| news.iter().any(|knock| knock.cluster == name(cluster));
+        assert!(is_there(&news, "oslo") && is_there(&news, "rome"), "{news:?}");
+        // Who knows a name has as many keys as it likes.
+        for number in 0..3 * KNOCKS_MAX {
+            let mut bytes = [9; 32];
+            bytes[..8].copy_from_slice(&number.to_be_bytes());
+            table.knock(name("oslo"), Some(PublicKey::from_bytes(bytes)), Why::OtherKey, 3);
+        }
+        let news = table.news(4).expect("it is new");
+        assert!(is_there(&news, "rome"), "the copied key is still told of: {news:?}");
     }
 }

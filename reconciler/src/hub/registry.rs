@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use render::published::Departure;
-use render::{ClusterName, Fleet};
+use render::{ClusterName, Digest, Fleet};
 use tokio::sync::watch;
 use tunnel::backoff::spread_of;
-use tunnel::{KeyLookup, PublicKey, Stranger};
+use tunnel::{KeyLookup, PublicKey, Stranger, TokenProof};
 
 use super::clock::seconds;
 use super::deny::Denied;
@@ -257,8 +257,9 @@ impl Registry {
     }
 
     /// Judges a token, and says what its agent is told.
-    fn spend(&self, cluster: &ClusterName, key: &PublicKey, token: &str) -> (Why, String) {
-        let spend = || self.tokens().spend(cluster, key, token, seconds());
+    fn spend(&self, cluster: &ClusterName, key: &PublicKey, token: &TokenProof) -> (Why, Option<String>) {
+        let is_of = |hash: &Digest| token.is_of(hash.as_bytes());
+        let spend = || self.tokens().spend(cluster, key, is_of, seconds());
         let worth = match spend() {
             Worth::Nothing if self.read_new_tokens() => spend(),
             worth => worth,
@@ -267,15 +268,14 @@ impl Registry {
             Worth::First | Worth::Again => {
                 let told = match self.is_proposing.load(Ordering::Relaxed) {
                     true => format!("proposed as branch flotilla/register-{cluster}; merge it"),
-                    false => "the hub may not write to the repository: flotilla status shows the file to push".to_owned(),
+                    false => {
+                        "the hub may not write to the repository: flotilla status shows the file to push".to_owned()
+                    }
                 };
-                (Why::Proposed, told)
+                (Why::Proposed, Some(told))
             }
-            Worth::Nothing => (
-                Why::TokenRefused,
-                "the bootstrap token is unknown, of another cluster, too old or used; make a new one with flotilla hub token create"
-                    .to_owned(),
-            ),
+            // Whoever guesses hears what is heard of a name that is taken.
+            Worth::Nothing => (Why::TokenRefused, None),
         }
     }
 
@@ -309,21 +309,15 @@ impl KeyLookup for Registry {
         // What is no name is nobody that a person could register; the log has it.
         let cluster = ClusterName::parse(stranger.cluster.to_owned()).ok()?;
         let why = self.known.borrow().why_not(stranger.cluster, stranger.key.as_ref());
-        let with_token = match (&why, stranger.key) {
+        let (why, told) = match (why, stranger.key, &stranger.token) {
             // A token is for a cluster that is not there yet.
-            (Why::NotRegistered, Some(key)) if !stranger.token.is_empty() => {
-                Some(self.spend(&cluster, &key, stranger.token))
-            }
-            _ => None,
-        };
-        if let Some((why, told)) = with_token {
-            self.knocks().knock(cluster, stranger.key, why, seconds());
-            return Some(told);
-        }
-        let told = match &why {
+            (Why::NotRegistered, Some(key), Some(token)) => self.spend(&cluster, &key, token),
             // It proved to hold the key, so that it may know whose that is.
-            Why::RegisteredAs { name } => Some(format!("this key is registered as cluster {name}")),
-            _ => None,
+            (Why::RegisteredAs { name }, ..) => {
+                let told = format!("this key is registered as cluster {name}");
+                (Why::RegisteredAs { name }, Some(told))
+            }
+            (why, ..) => (why, None),
         };
         self.knocks().knock(cluster, stranger.key, why, seconds());
         told
@@ -334,7 +328,9 @@ impl KeyLookup for Registry {
 mod tests {
     use render::load::load;
     use render::{Previous, SourceTree};
-    use tunnel::SecretKey;
+    use tunnel::frame::Nonce;
+    use tunnel::identity::Proof;
+    use tunnel::{SecretKey, Token};
 
     use super::*;
 
@@ -435,7 +431,7 @@ mod tests {
             let stranger = Stranger {
                 cluster,
                 key,
-                token: "",
+                token: None,
             };
             let told = registry.stranger(&stranger);
             let all = registry.news().expect("somebody knocked");
@@ -473,6 +469,16 @@ mod tests {
         let token = file.create(rome.clone(), 3_600, seconds()).expect("it is made");
         let ask = |cluster: &ClusterName, key: PublicKey, token: &str| {
             let cluster = cluster.as_str();
+            let proof = Proof {
+                hub_nonce: Nonce([1; 32]),
+                agent_nonce: Nonce([2; 32]),
+                cluster,
+                epoch: 7,
+                exporter: None,
+                server_id: "",
+                endpoints: &[],
+            };
+            let token = Some(TokenProof::new(&Token(token.to_owned()), &proof, &key));
             let key = Some(key);
             let told = registry.stranger(&Stranger { cluster, key, token });
             assert!(!registry.keys_of(cluster).contains(&new), "nobody is let in by a token");
@@ -483,7 +489,9 @@ mod tests {
             None,
             "another cluster's things are not to be had with it"
         );
-        assert!(ask(&rome, new, "a guess").is_some_and(|told| told.contains("unknown")));
+        // Whoever guesses learns nothing of which clusters there are.
+        assert_eq!(ask(&rome, new, "a guess"), ask(&oslo, new, "a guess"));
+        assert_eq!(ask(&rome, new, "a guess"), None);
         assert!(ask(&rome, new, &token).is_some_and(|told| told.contains("branch flotilla/register-rome")));
         assert!(ask(&rome, own, &token).is_some(), "the key is another cluster's");
         let wanted = registry.sync_tokens(&file).expect("readable");

@@ -92,16 +92,6 @@ pub fn fresh() -> Result<String, TokenError> {
     Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
 }
 
-/// Without early end: how much of a guess was right shows in no time.
-fn equal(one: &Digest, other: &Digest) -> bool {
-    let (one, other) = (one.to_string(), other.to_string());
-    let differs = one
-        .bytes()
-        .zip(other.bytes())
-        .fold(0, |differs, (a, b)| differs | (a ^ b));
-    differs == 0 && one.len() == other.len()
-}
-
 impl Tokens {
     /// Lets a token count for one cluster until `expires`.
     fn add(&mut self, cluster: ClusterName, token: &str, expires: i64) {
@@ -114,13 +104,19 @@ impl Tokens {
         });
     }
 
-    /// What a token is worth to an agent that proved to hold `key`; whoever comes first uses it up.
-    pub(super) fn spend(&mut self, cluster: &ClusterName, key: &PublicKey, token: &str, now: i64) -> Worth {
-        let hash = Digest::of_bytes(token.as_bytes());
+    /// What a token is worth to an agent that proved to hold `key`; whoever comes first uses it up. `is_of` says whether it
+    /// is the one with a hash.
+    pub(super) fn spend(
+        &mut self,
+        cluster: &ClusterName,
+        key: &PublicKey,
+        is_of: impl Fn(&Digest) -> bool,
+        now: i64,
+    ) -> Worth {
         let mut found = None;
         // All of them are compared, whichever it is.
         for entry in &mut self.tokens {
-            if equal(&entry.hash, &hash) {
+            if is_of(&entry.hash) {
                 found = Some(entry);
             }
         }
@@ -225,7 +221,7 @@ impl TokenFile {
     /// Changes it as a whole, while nobody else does.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Tokens) -> T) -> Result<T, TokenError> {
         let failed = |source| self.failed(source);
-        let lock = open_private(&self.beside("lock")).map_err(failed)?;
+        let lock = open_lock(&self.beside("lock")).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let before = self.read()?;
         let mut tokens = before.clone();
@@ -238,8 +234,12 @@ impl TokenFile {
 
     fn write(&self, tokens: &Tokens) -> io::Result<()> {
         let new = self.beside("new");
-        let mut file = open_private(&new)?;
-        file.set_len(0)?;
+        // Of a process that was killed, or a link of somebody who writes to the folder.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = private().create_new(true).open(&new)?;
         file.write_all(serde_json::to_string(tokens)?.as_bytes())?;
         file.sync_all()?;
         fs::rename(new, &self.path)
@@ -266,13 +266,22 @@ impl TokenFile {
     }
 }
 
-fn open_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
+/// The lock, which no link may have made elsewhere.
+fn open_lock(path: &Path) -> io::Result<File> {
+    match private().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        opened => return opened,
+    }
+    if fs::symlink_metadata(path)?.is_symlink() {
+        return Err(io::Error::other("its lock is a link"));
+    }
+    private().open(path)
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
 }
 
 #[cfg(test)]
@@ -289,6 +298,12 @@ mod tests {
         PublicKey::from_bytes([number; 32])
     }
 
+    /// An agent that has this token.
+    fn has(token: &str) -> impl Fn(&Digest) -> bool + use<> {
+        let own = Digest::of_bytes(token.as_bytes());
+        move |hash| *hash == own
+    }
+
     fn file(folder: &tempfile::TempDir) -> TokenFile {
         TokenFile::new(folder.path().join("tokens"))
     }
@@ -298,19 +313,27 @@ mod tests {
         let mut tokens = Tokens::default();
         tokens.add(name("oslo"), "a", HOUR);
         assert_eq!(
-            tokens.spend(&name("rome"), &key(1), "a", 0),
+            tokens.spend(&name("rome"), &key(1), has("a"), 0),
             Worth::Nothing,
             "another's"
         );
-        assert_eq!(tokens.spend(&name("oslo"), &key(1), "b", 0), Worth::Nothing, "a guess");
         assert_eq!(
-            tokens.spend(&name("oslo"), &key(1), "a", HOUR),
+            tokens.spend(&name("oslo"), &key(1), has("b"), 0),
+            Worth::Nothing,
+            "a guess"
+        );
+        assert_eq!(
+            tokens.spend(&name("oslo"), &key(1), has("a"), HOUR),
             Worth::Nothing,
             "too late"
         );
-        assert_eq!(tokens.spend(&name("oslo"), &key(1), "a", 0), Worth::First);
-        assert_eq!(tokens.spend(&name("oslo"), &key(2), "a", 1), Worth::Nothing, "used up");
-        assert_eq!(tokens.spend(&name("oslo"), &key(1), "a", 2 * HOUR), Worth::Again);
+        assert_eq!(tokens.spend(&name("oslo"), &key(1), has("a"), 0), Worth::First);
+        assert_eq!(
+            tokens.spend(&name("oslo"), &key(2), has("a"), 1),
+            Worth::Nothing,
+            "used up"
+        );
+        assert_eq!(tokens.spend(&name("oslo"), &key(1), has("a"), 2 * HOUR), Worth::Again);
         assert_eq!(tokens.wanted(), BTreeMap::from([(name("oslo"), key(1))]));
     }
 
@@ -318,7 +341,7 @@ mod tests {
     fn a_token_that_was_used_is_used_after_a_restart_and_stands_in_no_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let token = file(&folder).create(name("oslo"), HOUR, 0).expect("it is made");
-        let spend = |key| file(&folder).change(|tokens| tokens.spend(&name("oslo"), &key, &token, 1));
+        let spend = |key| file(&folder).change(|tokens| tokens.spend(&name("oslo"), &key, has(&token), 1));
         assert_eq!(spend(key(1)).ok(), Some(Worth::First));
         assert_eq!(spend(key(2)).ok(), Some(Worth::Nothing), "by another process");
         assert_eq!(spend(key(1)).ok(), Some(Worth::Again));
@@ -335,8 +358,8 @@ mod tests {
         for (cluster, token) in [("oslo", "a"), ("rome", "b"), ("bern", "c")] {
             tokens.add(name(cluster), token, HOUR);
         }
-        tokens.spend(&name("oslo"), &key(1), "a", 0);
-        tokens.spend(&name("bern"), &key(3), "c", 0);
+        tokens.spend(&name("oslo"), &key(1), has("a"), 0);
+        tokens.spend(&name("bern"), &key(3), has("c"), 0);
         assert!(tokens.clean(HOUR, |cluster, found| *cluster == name("oslo") && *found == key(1)));
         assert_eq!(
             tokens.wanted(),
@@ -370,11 +393,26 @@ mod tests {
                 let file = file(&folder);
                 scope.spawn(move || {
                     let cluster = name(&format!("c{number}"));
-                    let worth = file.change(|tokens| tokens.spend(&cluster, &key(number), token, 1));
+                    let worth = file.change(|tokens| tokens.spend(&cluster, &key(number), has(token), 1));
                     assert_eq!(worth.ok(), Some(Worth::First));
                 });
             }
         });
         assert_eq!(file(&folder).read().expect("it is whole").wanted().len(), 100);
+    }
+
+    #[test]
+    fn a_link_in_the_folder_decides_nothing_that_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "of somebody else").expect("it is written");
+        std::os::unix::fs::symlink(&victim, folder.path().join("tokens.new")).expect("it is linked");
+        file(&folder).create(name("oslo"), HOUR, 0).expect("it is made");
+        assert_eq!(fs::read_to_string(&victim).ok().as_deref(), Some("of somebody else"));
+        fs::remove_file(folder.path().join("tokens.lock")).expect("it is there");
+        let nowhere = folder.path().join("nowhere");
+        std::os::unix::fs::symlink(&nowhere, folder.path().join("tokens.lock")).expect("it is linked");
+        assert!(file(&folder).create(name("oslo"), HOUR, 0).is_err());
+        assert!(!nowhere.exists(), "nothing is made where a link leads");
     }
 }

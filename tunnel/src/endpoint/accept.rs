@@ -18,7 +18,7 @@ use crate::allowance::Allowance;
 use crate::driver::{tune, websocket_config};
 use crate::frame::Token;
 use crate::handshake::{HandshakeError, Introduction, as_hub};
-use crate::identity::{PublicKey, SecretKey};
+use crate::identity::{PublicKey, SecretKey, TokenProof};
 use crate::limits::{HANDSHAKE_TIMEOUT, STEP_TIMEOUT};
 use crate::meters::{Handshake, Meters};
 use crate::tls::{TlsError, exporter, server_config};
@@ -50,8 +50,8 @@ pub struct Stranger<'a> {
     pub cluster: &'a str,
     /// The key that it proved to hold, where it said which; older agents do not.
     pub key: Option<PublicKey>,
-    /// The bootstrap token that it has; may be empty.
-    pub token: &'a str,
+    /// That it has a bootstrap token, with that key.
+    pub token: Option<TokenProof>,
 }
 
 impl<F: Fn(&str) -> Option<Vec<PublicKey>> + Send + Sync> KeyLookup for F {

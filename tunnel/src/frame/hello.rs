@@ -96,7 +96,7 @@ pub struct Hello {
     /// Which process of the cluster's agents this is: the same for all its dials; empty in a hub's HELLO.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instance: String,
-    /// A bootstrap token, from an agent that is not registered yet; never shown.
+    /// That an agent that is not registered yet has a bootstrap token: base64 of 32 bytes; never shown.
     #[serde(default, skip_serializing_if = "Token::is_empty")]
     pub token: Token,
 }

@@ -5,12 +5,14 @@
 
 mod key;
 mod proof;
+mod token;
 
 #[cfg(test)]
 mod tests;
 
 pub use key::{KeyError, PublicKey, SecretKey};
 pub use proof::{Proof, Role};
+pub use token::TokenProof;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 

@@ -38,6 +38,10 @@ pub struct Proof<'a> {
     /// Key material of this very TLS connection, where the hub ended TLS itself. It makes a signature
     /// worthless to whoever sits between two TLS connections.
     pub exporter: Option<[u8; 32]>,
+    /// Which replica of the hub it says that it is.
+    pub server_id: &'a str,
+    /// Where else it says that hubs can be reached, so that nobody in between sends agents elsewhere.
+    pub endpoints: &'a [String],
 }
 
 impl Proof<'_> {
@@ -45,17 +49,21 @@ impl Proof<'_> {
     #[must_use]
     pub fn text(&self, role: Role) -> Vec<u8> {
         let exporter: &[u8] = self.exporter.as_ref().map_or(&[], |bytes| bytes);
-        let parts: [&[u8]; 7] = [
+        let epoch = self.epoch.to_be_bytes();
+        let parts: [&[u8]; 8] = [
             LABEL,
             role.label(),
             &self.hub_nonce.0,
             &self.agent_nonce.0,
             self.cluster.as_bytes(),
-            &self.epoch.to_be_bytes(),
+            &epoch,
             exporter,
+            self.server_id.as_bytes(),
         ];
+        let endpoints = self.endpoints.iter().map(String::as_bytes);
         parts
-            .iter()
+            .into_iter()
+            .chain(endpoints)
             .flat_map(|part| {
                 (part.len() as u32)
                     .to_be_bytes()

@@ -1,7 +1,7 @@
 //! Keys and what is signed with them.
 
-use super::{KeyError, Proof, PublicKey, Role, SecretKey};
-use crate::frame::Nonce;
+use super::{KeyError, Proof, PublicKey, Role, SecretKey, TokenProof};
+use crate::frame::{Nonce, Token};
 
 fn key() -> SecretKey {
     SecretKey::generate().expect("the system has random bytes")
@@ -104,7 +104,36 @@ fn proof(cluster: &str) -> Proof<'_> {
         cluster,
         epoch: 7,
         exporter: Some([3; 32]),
+        server_id: "hub-0",
+        endpoints: &[],
     }
+}
+
+#[test]
+fn a_token_is_shown_for_one_key_in_one_handshake_and_told_to_nobody() {
+    let (agent, thief) = (key().public(), key().public());
+    let token = Token("flotilla-join-word".to_owned());
+    let hash = |text: &str| {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()).as_ref());
+        hash
+    };
+    let shown = TokenProof::new(&token, &proof("north"), &agent);
+    assert!(shown.is_of(&hash(&token.0)) && !shown.is_of(&hash("another word")));
+    let said = shown.text();
+    let heard = |proof: &Proof<'_>, key: &PublicKey| {
+        let heard = TokenProof::heard(&said, proof, key).expect("something was said");
+        heard.is_of(&hash(&token.0))
+    };
+    assert!(heard(&proof("north"), &agent));
+    assert!(!heard(&proof("north"), &thief), "whoever heard it has another key");
+    let again = Proof {
+        hub_nonce: Nonce([9; 32]),
+        ..proof("north")
+    };
+    assert!(!heard(&again, &agent), "nor in another handshake");
+    assert!(!said.contains(&token.0));
+    assert!(TokenProof::heard("", &proof("north"), &agent).is_none());
 }
 
 #[test]
@@ -122,6 +151,7 @@ fn a_proof_holds_for_its_own_circumstances_only() {
         !good.verify(Role::Agent, &agent.public(), &signature[..63]),
         "a cut one"
     );
+    let elsewhere = ["wss://elsewhere.example".to_owned()];
     let others = [
         (
             "a replayed one, hub",
@@ -143,6 +173,20 @@ fn a_proof_holds_for_its_own_circumstances_only() {
             "another TLS connection",
             Proof {
                 exporter: Some([9; 32]),
+                ..good
+            },
+        ),
+        (
+            "another replica of the hub",
+            Proof {
+                server_id: "hub-1",
+                ..good
+            },
+        ),
+        (
+            "other addresses of hubs",
+            Proof {
+                endpoints: &elsewhere,
                 ..good
             },
         ),

@@ -201,6 +201,13 @@ impl Line {
                 cluster = %self.dialer.cluster,
                 "The hub does not know this cluster with this key. Push its file, as flotilla agent join prints it, to clusters/ of the fleet repository."
             );
+            if !self.dialer.token.is_empty() {
+                // The hub tells nobody what a token is worth; docs/register-a-cluster.md quotes this line.
+                tracing::warn!(
+                    cluster = %self.dialer.cluster,
+                    "Where the cluster has no file yet, its bootstrap token is unknown, of another cluster, too old or used. Make a new one with flotilla hub token create."
+                );
+            }
         } else if error.is_denied() {
             // docs/networks.md quotes this line.
             tracing::warn!(
