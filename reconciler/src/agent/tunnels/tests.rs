@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::{advance, pause, timeout};
 use tokio_util::task::AbortOnDropHandle;
-use tunnel::{AcceptOptions, GoAway, GoAwayReason, Opener, Session, TargetClass, Tunnel, TunnelStream};
+use tunnel::{AcceptOptions, GoAway, GoAwayReason, Opener, SecretKey, Session, TargetClass, Tunnel, TunnelStream};
 
 use super::*;
 use crate::agent::gate::{Gate, Policy};
@@ -98,6 +98,18 @@ impl Hub {
         (opener, session)
     }
 
+    /// Refuses the next dial of the agent.
+    async fn refuse(&self) {
+        let refused = async {
+            let (socket, _) = self.listener.accept().await.expect("it listens");
+            tunnel::accept(socket, &self.options).await.is_err()
+        };
+        assert!(
+            timeout(SOON, refused).await.expect("the agent dials"),
+            "its key is unknown"
+        );
+    }
+
     /// Whether the agent has dialled again.
     async fn is_dialled(&self) -> bool {
         tokio::select! {
@@ -119,6 +131,14 @@ struct Agent {
 
 impl Agent {
     async fn start(hubs: &[&Hub], hub_key: &SecretKey, key: Arc<SecretKey>) -> Self {
+        Self::start_with(hubs, hub_key, (key, None)).await
+    }
+
+    async fn start_with(
+        hubs: &[&Hub],
+        hub_key: &SecretKey,
+        (key, next): (Arc<SecretKey>, Option<Arc<SecretKey>>),
+    ) -> Self {
         let cluster = ClusterName::parse("north").expect("a name");
         let echo = Echo::start().await;
         let keeper = Arc::new(Keeper::new(None));
@@ -148,7 +168,7 @@ impl Agent {
             cluster,
             hubs: hubs.iter().map(|hub| hub.url.clone()).collect(),
             way: Way::default(),
-            key,
+            keys: OwnKeys { present: key, next },
             allowance: Allowance::default(),
             streams: Streams {
                 gate: Arc::new(gate),
@@ -262,4 +282,16 @@ async fn a_hub_that_ends_leaves_the_tunnel_to_the_other_alone() {
     say(&mut anew, "anew").await.expect("and the one that ended is back");
     let counted = *agent.counts.told().borrow();
     assert_eq!((counted.left_asked, counted.left_cut), (1, 0), "it is counted once");
+}
+
+#[tokio::test]
+async fn an_agent_whose_old_key_is_out_comes_in_with_its_next_one_at_once() {
+    let ((hub_key, key), (next, _)) = (keys(), keys());
+    let hub = Hub::start("a", &hub_key, &next).await;
+    let agent = Agent::start_with(&[&hub], &hub_key, (key, Some(next))).await;
+    hub.refuse().await;
+    // Whoever has one key alone waits for a minute.
+    let (opener, _session) = hub.accept().await;
+    let mut stream = agent.stream(&opener).await;
+    say(&mut stream, "by the next key").await.expect("it is served");
 }
