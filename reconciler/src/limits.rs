@@ -424,8 +424,9 @@ pub const DOOR_NEWCOMERS_MAX: usize = 256;
 /// Of these, from one address: whoever never logs in holds them all and shuts out nobody elsewhere.
 pub const DOOR_NEWCOMERS_OF_PLACE_MAX: usize = 64;
 
-/// How long a connection may last, after its TLS handshake, without a login that counts. kubectl sends one at once.
-pub const DOOR_NEWCOMER_MAX: Duration = Duration::from_secs(15);
+/// How long a connection may last, after its TLS handshake, without a login that counts. kubectl sends one at once; a slow
+/// OIDC provider may take 20 seconds to verify it by.
+pub const DOOR_NEWCOMER_MAX: Duration = Duration::from_secs(30);
 
 /// How long a person's machine may be silent until it is asked whether it is there, and how long between two such questions.
 pub const DOOR_KEEPALIVE: Duration = Duration::from_secs(30);

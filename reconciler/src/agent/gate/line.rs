@@ -131,22 +131,10 @@ impl Begun {
 impl Line {
     fn asked(&mut self, attributes: &Attributes) {
         self.verb = attributes.verb;
-        match &attributes.target {
-            Target::Path(path) => self.resource.clone_from(path),
-            Target::Resource {
-                group,
-                namespace,
-                resource,
-                subresource,
-                name,
-                ..
-            } => {
-                let dot = if group.is_empty() { "" } else { "." };
-                let slash = if subresource.is_empty() { "" } else { "/" };
-                self.resource = format!("{resource}{dot}{group}{slash}{subresource}");
-                self.namespace.clone_from(namespace);
-                self.name.clone_from(name);
-            }
+        self.resource = attributes.target.resource_name();
+        if let Target::Resource { namespace, name, .. } = &attributes.target {
+            self.namespace.clone_from(namespace);
+            self.name.clone_from(name);
         }
     }
 }

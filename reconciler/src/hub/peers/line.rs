@@ -103,22 +103,10 @@ impl Begun {
     /// It is known for what.
     pub(super) fn asked(&mut self, attributes: &Attributes) {
         self.line.verb = attributes.verb;
-        match &attributes.target {
-            Target::Path(path) => self.line.resource.clone_from(path),
-            Target::Resource {
-                group,
-                namespace,
-                resource,
-                subresource,
-                name,
-                ..
-            } => {
-                let dot = if group.is_empty() { "" } else { "." };
-                let slash = if subresource.is_empty() { "" } else { "/" };
-                self.line.resource = format!("{resource}{dot}{group}{slash}{subresource}");
-                self.line.namespace.clone_from(namespace);
-                self.line.name.clone_from(name);
-            }
+        self.line.resource = attributes.target.resource_name();
+        if let Target::Resource { namespace, name, .. } = &attributes.target {
+            self.line.namespace.clone_from(namespace);
+            self.line.name.clone_from(name);
         }
     }
 
