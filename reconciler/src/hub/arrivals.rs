@@ -126,6 +126,10 @@ impl Rate {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tunnel::backoff::{Backoff, Outcome};
+
     use super::*;
 
     #[test]
@@ -165,6 +169,57 @@ mod tests {
         assert_eq!(begun.elapsed(), HANDSHAKE_QUEUE_TIMEOUT);
         turns.pop();
         assert!(arrivals.turn(next).await.is_some(), "who broke off makes room");
+    }
+
+    /// How long one handshake takes over a long way.
+    const HANDSHAKE: Duration = Duration::from_millis(200);
+
+    #[tokio::test(start_paused = true)]
+    async fn two_thousand_agents_come_back_and_no_more_than_64_shake_hands_at_once() {
+        let arrivals = Arc::new(Arrivals::default());
+        let (peak, away) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let begun = Instant::now();
+        // All lose their hub at once, and it says nothing of over what time they should come. A quarter is one site.
+        let agents = (0..2_000).map(|number| {
+            let (arrivals, peak, away) = (Arc::clone(&arrivals), Arc::clone(&peak), Arc::clone(&away));
+            let from = address(if number < 500 { 1 } else { number });
+            tokio::spawn(async move {
+                let mut backoff = Backoff::default();
+                let mut outcome = Outcome::Lived(Duration::from_secs(3_600));
+                loop {
+                    let random = f64::from(number.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
+                    let (next, wait) = backoff.after(outcome, random);
+                    backoff = next;
+                    tokio::time::sleep(wait).await;
+                    outcome = Outcome::Failed;
+                    let Some(place) = arrivals.place(from, false) else {
+                        away.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    };
+                    let Some(turn) = arrivals.turn(&place).await else {
+                        continue;
+                    };
+                    let at_once = HANDSHAKES_MAX - arrivals.handshakes.available_permits();
+                    peak.fetch_max(at_once, Ordering::Relaxed);
+                    tokio::time::sleep(HANDSHAKE).await;
+                    arrivals.arrived();
+                    drop(turn);
+                    return begun.elapsed();
+                }
+            })
+        });
+        let agents: Vec<_> = agents.collect();
+        let mut last = Duration::ZERO;
+        for agent in agents {
+            last = last.max(agent.await.expect("without a panic"));
+        }
+        assert_eq!(
+            peak.load(Ordering::Relaxed),
+            HANDSHAKES_MAX,
+            "and no fewer while many wait"
+        );
+        assert!(away.load(Ordering::Relaxed) > 0, "more come than may wait");
+        assert!(last < Duration::from_secs(60), "the last one is back after {last:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -48,7 +48,7 @@ struct Meeting {
     _repository: Fixture,
 }
 
-fn key() -> Arc<SecretKey> {
+pub(super) fn key() -> Arc<SecretKey> {
     Arc::new(SecretKey::generate().expect("there is randomness"))
 }
 
@@ -61,7 +61,7 @@ fn keeper(repository: &Fixture) -> Keeper {
 }
 
 /// Who is known, by their keys: clusters of which the hub remembers no more than that.
-fn registry(keys: &[(&str, &SecretKey)]) -> Registry {
+pub(super) fn registry(keys: &[(&str, &SecretKey)]) -> Registry {
     let known = |(name, key): &(&str, &SecretKey)| {
         let departure = Departure {
             public_keys: vec![key.public().to_string()],
@@ -81,25 +81,35 @@ fn registry(keys: &[(&str, &SecretKey)]) -> Registry {
     registry
 }
 
+/// What sessions of a hub need that tells nobody anything.
+pub(super) fn sessions(
+    events: mpsc::Sender<Event>,
+    repository: &Fixture,
+    hub: &Arc<SecretKey>,
+    registry: Arc<Registry>,
+) -> Sessions {
+    Sessions {
+        events,
+        dispatch: Arc::default(),
+        keeper: Arc::new(keeper(repository)),
+        keys: [Arc::clone(hub)].into(),
+        registry,
+        arrivals: Arc::default(),
+        connections: Arc::default(),
+        pushing: Arc::new(Pushing::new(Appliers {
+            helm: "helm".into(),
+            earlier_managers: Vec::new(),
+        })),
+    }
+}
+
 impl Meeting {
     async fn new() -> Self {
         let (hub, oslo, bergen) = (key(), key(), key());
         let registry = Arc::new(registry(&[("oslo", &oslo), ("bergen", &bergen)]));
         let (sender, events) = mpsc::channel(16);
         let repository = Fixture::new();
-        let sessions = Sessions {
-            events: sender,
-            dispatch: Arc::default(),
-            keeper: Arc::new(keeper(&repository)),
-            keys: [Arc::clone(&hub)].into(),
-            registry: Arc::clone(&registry),
-            arrivals: Arc::default(),
-            connections: Arc::default(),
-            pushing: Arc::new(Pushing::new(Appliers {
-                helm: "helm".into(),
-                earlier_managers: Vec::new(),
-            })),
-        };
+        let sessions = sessions(sender, &repository, &hub, Arc::clone(&registry));
         let (dispatch, stop) = (Arc::clone(&sessions.dispatch), CancellationToken::new());
         let connections = Arc::clone(&sessions.connections);
         let known = Arc::clone(&registry) as _;

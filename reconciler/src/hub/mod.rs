@@ -11,6 +11,8 @@ mod blocking;
 mod clock;
 mod clusters;
 mod connections;
+#[cfg(test)]
+mod crowd_tests;
 mod deny;
 mod departing;
 mod direct;
