@@ -42,7 +42,7 @@ impl Board {
         {
             let mut lines = board.lines();
             for url in given {
-                add(&mut lines, url, true);
+                add(&mut lines, url, 1, true);
             }
         }
         board
@@ -73,7 +73,8 @@ impl Board {
         held.filter(|hub| !hub.is_empty()).collect()
     }
 
-    /// A line has a tunnel, and its hub told where else hubs are. Their addresses get lines while tunnels are wanted.
+    /// A line has a tunnel, and its hub told where hubs are. Their addresses get lines while tunnels are wanted; one that
+    /// is named twice leads to two hubs, and gets two.
     pub(super) fn up(&self, own: Number, hub: &str, endpoints: &[String]) {
         let mut lines = self.lines();
         if let Some(entry) = lines.get_mut(&own) {
@@ -83,7 +84,8 @@ impl Board {
             let given: Vec<_> = lines.values().filter(|entry| entry.address.is_given).collect();
             let is_wanted = lines.len() < HUB_TUNNELS_WANTED.max(given.len());
             if is_wanted && is_a_hubs(url, given.iter().map(|entry| entry.address.url.as_str())) {
-                add(&mut lines, url, false);
+                let hubs = endpoints.iter().filter(|other| *other == url).count();
+                add(&mut lines, url, hubs, false);
             }
         }
         self.changed.notify_one();
@@ -139,8 +141,10 @@ impl Address {
     }
 }
 
-fn add(lines: &mut BTreeMap<Number, Entry>, url: &str, is_given: bool) {
-    if lines.len() >= HUB_LINES_MAX || lines.values().any(|entry| entry.address.url == url) {
+/// Adds a line to an address that leads to so many hubs, if that is one more than it has.
+fn add(lines: &mut BTreeMap<Number, Entry>, url: &str, hubs: usize, is_given: bool) {
+    let there = lines.values().filter(|entry| entry.address.url == url).count();
+    if lines.len() >= HUB_LINES_MAX || there >= hubs {
         return;
     }
     let number = lines.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -243,6 +247,28 @@ mod tests {
         let board = board(&["wss://a", "wss://b"]);
         board.up(0, "hub-a", &urls(&["wss://c"]));
         assert_eq!(started(&board), ["wss://a", "wss://b"]);
+    }
+
+    #[test]
+    fn behind_one_address_two_hubs_are_two_tunnels() {
+        let board = board(&["wss://both"]);
+        assert_eq!(started(&board), ["wss://both"]);
+        board.up(0, "hub-a", &urls(&["wss://both"]));
+        assert!(started(&board).is_empty(), "there is one hub behind it");
+        board.up(0, "hub-a", &urls(&["wss://both", "wss://both"]));
+        assert_eq!(started(&board), ["wss://both"]);
+        board.up(0, "hub-a", &urls(&["wss://both", "wss://both"]));
+        assert!(started(&board).is_empty());
+        assert_eq!(
+            board.held_by_others(1),
+            ["hub-a"],
+            "the second one looks for another hub"
+        );
+        assert!(
+            board.gives_up(1, LEARNED_FAILURES_MAX),
+            "a server may lead to one hub alone"
+        );
+        assert!(!board.gives_up(0, LEARNED_FAILURES_MAX));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tunnel::backoff::Backoff;
 use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, TargetClass};
 
 use super::endpoints::Endpoints;
+use super::first_words::FirstWords;
 use super::heard::{Heard, Told};
 use super::{Peer, name, now_ms, twins};
 use crate::fault::line;
@@ -34,6 +35,7 @@ pub(in crate::hub) struct Dialling {
     pub(in crate::hub) registry: Arc<Registry>,
     pub(in crate::hub) events: mpsc::Sender<Event>,
     pub(in crate::hub) endpoints: Arc<Endpoints>,
+    pub(in crate::hub) first_words: Arc<FirstWords>,
 }
 
 /// Streams to clusters whose tunnels another hub holds, over whichever of its connections stand.
@@ -160,6 +162,7 @@ impl Connection {
                     error.outcome()
                 }
             };
+            self.dialling.first_words.tried(&self.peer.url);
             let (next, wait) = backoff.after(outcome, tunnel::backoff::random());
             backoff = next;
             sleep(wait).await;
@@ -179,6 +182,7 @@ impl Connection {
         let mut heard = Heard::since(*since);
         let registry = &self.dialling.registry;
         let mut changes = registry.changes();
+        let mut is_first = true;
         loop {
             // Reading a message is not cancel-safe, so that it goes on while others than before count.
             let mut word = std::pin::pin!(timeout(PEER_SILENCE, read_message::<_, PeerWord>(&mut stream)));
@@ -196,7 +200,12 @@ impl Connection {
                 Err(_) => return format!("it told nothing for {} s", PEER_SILENCE.as_secs()),
             };
             match heard.take(word, |cluster, key| registry.counts(cluster, key)) {
-                Ok(Some(told)) => self.told(told).await,
+                Ok(Some(told)) => {
+                    if std::mem::take(&mut is_first) {
+                        tracing::info!(peer = %self.peer.url, "Heard from another hub.");
+                    }
+                    self.told(told).await;
+                }
                 Ok(None) => {}
                 Err(nonsense) => return nonsense.to_string(),
             }
@@ -212,6 +221,7 @@ impl Connection {
             registry,
             endpoints,
             events,
+            first_words,
             ..
         } = &self.dialling;
         endpoints.told(&self.peer.url, told.endpoints);
@@ -238,6 +248,7 @@ impl Connection {
             clusters: clusters.into_iter().map(|(name, there)| (name, there.since)).collect(),
             reports,
         };
+        first_words.tried(&self.peer.url);
         // The engine is gone only when the hub is ending.
         let _sent = events.send(told).await;
     }

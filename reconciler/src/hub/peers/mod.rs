@@ -4,7 +4,7 @@
 //! engine, so that a cluster that is connected elsewhere is not silent here; and doors of those clusters for
 //! [`dispatch`](super::dispatch), so that a request reaches them by one hop. [`words`] is what is told of this hub, [`heard`] what the other
 //! told, and [`endpoints`] what agents
-//! are told of hubs; [`dial`] and [`mod@listen`] carry; [`pass`] is one stream that goes on to a cluster, and [`judge`] whether
+//! are told of hubs; [`first_words`] is what a hub that begins waits for, and [`twins`] two agents with one identity; [`dial`] and [`mod@listen`] carry; [`pass`] is one stream that goes on to a cluster, and [`judge`] whether
 //! it may. What is decided and written is not said here: hubs agree on that by the refs.
 //!
 //! ```text
@@ -17,6 +17,7 @@
 
 mod dial;
 mod endpoints;
+mod first_words;
 mod heard;
 mod judge;
 mod line;
@@ -33,6 +34,7 @@ use tunnel::PublicKey;
 
 pub(super) use dial::{ByHop, Dialling, follow};
 pub(super) use endpoints::Endpoints;
+pub(super) use first_words::FirstWords;
 pub(super) use listen::{Here, Listening, listen};
 
 /// Another hub, as a flag names it: `URL=KEY`.

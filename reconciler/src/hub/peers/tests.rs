@@ -17,7 +17,7 @@ use super::fixture::fleet;
 use super::heard::{Heard, Nonsense};
 use super::judge::{Asked, Goal};
 use super::words::Words;
-use super::{Dialling, Endpoints, Here, Listening, Peer, follow, listen, name};
+use super::{Dialling, Endpoints, FirstWords, Here, Listening, Peer, follow, listen, name};
 use crate::audit::{AuditLog, AuditTo};
 use crate::hub::asking::Door;
 use crate::hub::connections::Connections;
@@ -201,6 +201,7 @@ struct Hearer {
     dispatch: Arc<Dispatch>,
     registry: Arc<Registry>,
     endpoints: Arc<Endpoints>,
+    first_words: Arc<FirstWords>,
     heard: mpsc::Receiver<Event>,
     stop: CancellationToken,
     following: tokio::task::JoinHandle<()>,
@@ -218,6 +219,7 @@ impl Hearer {
             registry: Arc::default(),
             events,
             endpoints: Arc::new(Endpoints::new(vec!["wss://own".to_owned()])),
+            first_words: Arc::new(FirstWords::of([holder.url.clone()])),
         };
         dialling.registry.replace(&fleet("Dual", Some(oslo)), &BTreeMap::new());
         let stop = CancellationToken::new();
@@ -225,6 +227,7 @@ impl Hearer {
             dispatch: Arc::clone(&dialling.dispatch),
             registry: Arc::clone(&dialling.registry),
             endpoints: Arc::clone(&dialling.endpoints),
+            first_words: Arc::clone(&dialling.first_words),
             heard,
             following: tokio::spawn(follow(holder.peer(), dialling, stop.clone())),
             stop,
@@ -290,6 +293,7 @@ async fn a_cluster_that_another_hub_holds_is_heard_of_and_reached_by_one_hop() {
         (oslo.clone(), oslo),
         "bergen is away; what oslo said last is told"
     );
+    assert!(hearer.first_words.are_over(), "it has told");
     let told = hearer.endpoints.all().borrow().clone();
     assert_eq!(told, ["wss://holder", "wss://own"], "agents are told of both");
 

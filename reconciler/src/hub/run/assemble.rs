@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::FutureExt as _;
 use futures_util::future::{join, join_all};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument as _;
@@ -25,7 +27,7 @@ use crate::hub::engine::{RemoteState, State};
 use crate::hub::gateway::Doors;
 use crate::hub::keeper::Keeper;
 use crate::hub::options::{HubError, HubOptions};
-use crate::hub::peers::{self, Dialling, Endpoints, Here, Listening, Peer, PeerOptions};
+use crate::hub::peers::{self, Dialling, Endpoints, FirstWords, Here, Listening, Peer, PeerOptions};
 use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
 use crate::hub::predictors::Predictors;
@@ -38,7 +40,7 @@ use crate::hub::session::Sessions;
 use crate::hub::source::{Source, full_branch_name};
 use crate::hub::tokens::TokenFile;
 use crate::hub::{door, gateway, serve};
-use crate::limits::{EVENTS_MAX, GOODBYE_TIMEOUT, WRITE_RETRY, WRITE_RETRY_MAX};
+use crate::limits::{EVENTS_MAX, GOODBYE_TIMEOUT, PEER_FIRST_WORD_TIMEOUT, WRITE_RETRY, WRITE_RETRY_MAX};
 
 /// What the hub reads and writes.
 struct Opened {
@@ -82,7 +84,9 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let endpoints = Arc::new(Endpoints::new(options.peers.advertise.clone()));
     let (doors, mut accept) = listen(&options, &sessions.registry).await?;
     accept.endpoints = endpoints.all();
-    let beside = beside(&options, &state, &sessions, endpoints).await?;
+    let peers = options.peers.peers.iter().map(|peer| peer.url.clone());
+    let first_words = Arc::new(FirstWords::of(peers));
+    let beside = beside(&options, &state, &sessions, (endpoints, Arc::clone(&first_words))).await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
@@ -143,6 +147,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         (Arc::clone(&hub.look_now), asking, tally),
         stop.clone(),
     );
+    let routes = routes.after(Arc::clone(&first_words));
     let dispatch = Arc::clone(&hub.dispatch);
     let mut people = Box::pin(async {
         match door {
@@ -152,9 +157,11 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     });
     let beside = beside.run(stop.clone()).instrument(tracing::info_span!("peers"));
     // A task of its own, so that it goes on while the others end.
-    let gateway = welcome(doors, accept, sessions, stop.clone());
+    let gateway = welcome((doors, accept), sessions, first_words, stop.clone());
     let mut gateway = AbortOnDropHandle::new(tokio::spawn(gateway));
-    let api = serve::run(api, &routes, stop.clone());
+    // Answers until the hub is gone: whoever asks meanwhile is told that it is ending.
+    let api = serve::run(api, &routes, CancellationToken::new());
+    let mut api = Box::pin(api.instrument(tracing::info_span!("api"))).fuse();
     let ended = |part| match shutdown.is_cancelled() {
         true => Ok(()),
         false => Err(HubError::Ended { part }),
@@ -162,7 +169,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let outcome = tokio::select! {
         biased;
         outcome = Box::pin(hub.run(heard, &options, stop.clone())) => outcome,
-        served = Box::pin(api.instrument(tracing::info_span!("api"))) => match served {
+        served = &mut api => match served {
             Err(error) => Err(HubError::Serve(error)),
             Ok(()) => ended("the API"),
         },
@@ -172,8 +179,15 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     };
     stop.cancel();
     // Agents are told that the hub ends, and when to come back; what is under way may be done with.
-    if !gateway.is_finished() {
-        let _told = tokio::time::timeout(GOODBYE_TIMEOUT, &mut gateway).await;
+    let goodbye = async {
+        if !gateway.is_finished() {
+            let _told = timeout(GOODBYE_TIMEOUT, &mut gateway).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = goodbye => {}
+        () = async { let _over = api.await; std::future::pending().await } => {}
     }
     outcome
 }
@@ -241,7 +255,7 @@ async fn beside(
     options: &HubOptions,
     state: &SharedState,
     sessions: &Sessions,
-    endpoints: Arc<Endpoints>,
+    (endpoints, first_words): (Arc<Endpoints>, Arc<FirstWords>),
 ) -> Result<Beside, HubError> {
     let PeerOptions {
         peers,
@@ -278,6 +292,7 @@ async fn beside(
             registry: Arc::clone(&sessions.registry),
             events: sessions.events.clone(),
             endpoints,
+            first_words,
         },
     })
 }
@@ -306,9 +321,19 @@ impl Beside {
     }
 }
 
-/// Lets agents in once it is known which ones there are.
-async fn welcome(doors: Doors, accept: AcceptOptions, sessions: Sessions, stop: CancellationToken) {
-    let known = stop.run_until_cancelled(sessions.registry.known()).await;
+/// Lets agents in once it is known which ones there are, and where other hubs are, which agents are told as they come.
+async fn welcome(
+    (doors, accept): (Doors, AcceptOptions),
+    sessions: Sessions,
+    first_words: Arc<FirstWords>,
+    stop: CancellationToken,
+) {
+    let known = async {
+        sessions.registry.known().await;
+        // A hub that hangs is told of at the agents' next dial.
+        let _told = timeout(PEER_FIRST_WORD_TIMEOUT, first_words.over()).await;
+    };
+    let known = stop.run_until_cancelled(known).await;
     if known.is_some() {
         gateway::run(doors, accept, sessions, stop).await;
     }

@@ -30,6 +30,7 @@ use super::{discovery, metrics, one_cluster, openapi, reconcile};
 use crate::hub::asking::Asking;
 use crate::hub::door::Tally;
 use crate::hub::engine::State as Known;
+use crate::hub::peers::FirstWords;
 use crate::limits::{API_ANSWER_TIMEOUT, API_WATCHES_MAX};
 
 /// What every answer needs.
@@ -46,6 +47,8 @@ pub(super) struct Context {
     asking: Option<Asking>,
     /// What the door for people counts.
     tally: Arc<Tally>,
+    /// Which other hubs are waited for.
+    first_words: Arc<FirstWords>,
 }
 
 impl Context {
@@ -59,6 +62,7 @@ impl Context {
             look_now: Arc::default(),
             asking: None,
             tally: Arc::default(),
+            first_words: Arc::default(),
         }
     }
 
@@ -70,6 +74,11 @@ impl Context {
     /// The same, with what the door for people counts.
     pub(super) fn counting(self, tally: Arc<Tally>) -> Self {
         Self { tally, ..self }
+    }
+
+    /// The same, ready once other hubs have told.
+    pub(super) fn after(self, first_words: Arc<FirstWords>) -> Self {
+        Self { first_words, ..self }
     }
 
     /// The same, with a hub that looks when it is asked to.
@@ -205,13 +214,19 @@ async fn healthy() -> Response {
     typed("text/plain; charset=utf-8", "ok")
 }
 
-/// Ready once source and the state refs were looked at: before that, an empty list would be a lie.
+/// Ready once source and the state refs were looked at, and other hubs told who is connected to them: before that, an empty
+/// list would be a lie, and a cluster that is there not found. Not ready any more from the word on that ends the hub.
 async fn ready(State(context): State<Context>) -> Response {
-    if context.store.snapshot().has_looked() {
-        healthy().await
+    let why_not = if context.shutdown.is_cancelled() {
+        "this hub is ending"
+    } else if !context.store.snapshot().has_looked() {
+        "source and the state refs were not looked at yet"
+    } else if !context.first_words.are_over() {
+        "another hub has not told yet who is connected to it"
     } else {
-        Refused::unavailable("source and the state refs were not looked at yet").into()
-    }
+        return healthy().await;
+    };
+    Refused::unavailable(why_not).into()
 }
 
 async fn scrape(State(context): State<Context>) -> Response {

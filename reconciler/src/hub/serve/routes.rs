@@ -11,6 +11,7 @@ use super::store::{CommitTimes, Store};
 use crate::hub::SharedState;
 use crate::hub::asking::Asking;
 use crate::hub::door::Tally;
+use crate::hub::peers::FirstWords;
 
 /// What all listeners share.
 pub(in crate::hub) struct Routes(Context);
@@ -27,6 +28,11 @@ impl Routes {
         let store = Arc::new(Store::new(state, times));
         let context = Context::new(store, false, shutdown);
         Self(context.looking(look_now).asking(asking).counting(tally))
+    }
+
+    /// The same, of a hub that is ready once others have told.
+    pub(in crate::hub) fn after(self, first_words: Arc<FirstWords>) -> Self {
+        Self(self.0.after(first_words))
     }
 
     /// Of a state alone, for tests.

@@ -20,6 +20,7 @@ use crate::hub::asking::Asking;
 use crate::hub::clock::seconds;
 use crate::hub::engine::State;
 use crate::hub::observe::fixture::{World, cluster, unit, units};
+use crate::hub::peers::FirstWords;
 use crate::hub::predictors::Predictors;
 use crate::wire::{Health, UnitState};
 
@@ -482,6 +483,25 @@ async fn metrics_and_readiness_tell_of_the_state() {
         StatusCode::SERVICE_UNAVAILABLE
     );
     assert_eq!(fresh.ask("GET", "/healthz", "*/*").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_hub_is_ready_once_others_have_told_and_not_any_more_when_it_ends() {
+    let api = Api::settled();
+    let (stop, first_words) = (CancellationToken::new(), Arc::new(FirstWords::of(["b".to_owned()])));
+    let store = Arc::new(Store::new(Arc::clone(&api.state), times()));
+    let context = Context::new(store, true, stop.clone()).after(Arc::clone(&first_words));
+    let api = Api {
+        router: router(context),
+        ..api
+    };
+    let status = async |path: &str| api.ask("GET", path, "*/*").await.0;
+    assert_eq!(status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
+    first_words.tried("b");
+    assert_eq!(status("/readyz").await, StatusCode::OK);
+    stop.cancel();
+    assert_eq!(status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(status("/healthz").await, StatusCode::OK, "it is nothing to kill it for");
 }
 
 #[tokio::test]
