@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::limits::AUDIT_LINES_WAITING_MAX;
+use crate::limits::AUDIT_LINES_MAX;
 
 /// Where an audit log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +53,37 @@ impl AuditLog {
             Some(AuditTo::Stdout) => Box::new(io::stdout()),
             Some(AuditTo::File(path)) => Box::new(appended(path)?),
         };
-        let (lines, waiting) = mpsc::channel(AUDIT_LINES_WAITING_MAX);
+        let (lines, waiting) = mpsc::channel(AUDIT_LINES_MAX);
         // Ends with the last of those who write.
         tokio::task::spawn_blocking(move || write(out, waiting));
         Ok(Self { lines: Some(lines) })
+    }
+
+    /// A log that its test reads, with so many places.
+    #[cfg(test)]
+    pub(crate) fn read(places: usize) -> (Self, mpsc::Receiver<String>) {
+        let (lines, waiting) = mpsc::channel(places);
+        (Self { lines: Some(lines) }, waiting)
+    }
+
+    /// Whether all lines are lost on purpose.
+    pub fn is_nowhere(&self) -> bool {
+        self.lines.is_none()
+    }
+
+    /// Waits until there is room for a line.
+    pub async fn room(&self) {
+        if let Some(lines) = &self.lines {
+            let _place = lines.reserve().await;
+        }
+    }
+
+    /// Writes a line at once, where more places than `spare` are free. `false`: it is lost.
+    pub fn try_write(&self, line: &impl Serialize, spare: usize) -> bool {
+        let (Some(lines), Ok(text)) = (&self.lines, serde_json::to_string(line)) else {
+            return true;
+        };
+        lines.capacity() > spare && lines.try_send(text).is_ok()
     }
 
     /// Writes a line, and waits while the disk is behind.
@@ -110,7 +137,7 @@ mod tests {
             let lines = log.lines.clone().expect("it goes somewhere");
             drop(log);
             // The writer has taken it once the queue is whole again.
-            let _all = lines.reserve_many(AUDIT_LINES_WAITING_MAX).await.expect("it writes");
+            let _all = lines.reserve_many(AUDIT_LINES_MAX).await.expect("it writes");
         }
         let mode = std::fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -507,8 +507,8 @@ pub const OIDC_KEYS_REST: Duration = Duration::from_secs(300);
 /// A token of a key that is not known may have keys fetched at once, no more often than this.
 pub const OIDC_KEYS_REST_MIN: Duration = Duration::from_secs(10);
 
-/// Audit lines that wait to be written, at some 500 bytes each. More are counted and lost, which the log says.
-pub const AUDIT_LINES_MAX: usize = 10_000;
+/// Audit lines that wait to be written, at some 500 bytes each, at a hub as at an agent, whose memory is small.
+pub const AUDIT_LINES_MAX: usize = 4_096;
 
 /// How often it is asked again whether a caller may have the answer that is on its way: a watch or a log may last for days.
 pub const DOOR_JUDGED_AGAIN: Duration = Duration::from_secs(5);
@@ -854,9 +854,6 @@ pub const COUNTS_REST: Duration = Duration::from_secs(10);
 
 /// Addresses of one name that are tried: a name has one or two for each of IPv4 and IPv6.
 pub const DIAL_ADDRESSES_MAX: usize = 8;
-
-/// Lines of the audit log that wait for the disk. A stream that ends waits for room, so that none is left out.
-pub const AUDIT_LINES_WAITING_MAX: usize = 1_024;
 
 /// How long a stream to an API server rests before it is closed, while the hub applies through a tunnel, and how many rest:
 /// as many as an applier has requests at a time.

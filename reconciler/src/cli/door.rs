@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use render::access::token::Provider;
 
-use crate::hub::{AuditTo, DoorOptions, Identity, OidcOptions};
+use crate::audit::AuditTo;
+use crate::hub::{DoorOptions, Identity, OidcOptions};
 
 /// Part of the hub's help in which these stand.
 const HEADING: &str = "People";
@@ -96,7 +97,7 @@ pub(super) struct DoorFlags {
     allow_interactive: bool,
     /// Write one JSON line for each request of people to this file, or to stdout with -.
     #[arg(long, env = "FLOTILLA_AUDIT_LOG", value_name = "FILE|-", requires = "serve")]
-    audit_log: Option<PathBuf>,
+    audit_log: Option<String>,
 }
 
 impl DoorFlags {
@@ -136,11 +137,6 @@ impl DoorFlags {
                 }
             }
         };
-        let audit = match self.audit_log {
-            None => AuditTo::Nowhere,
-            Some(path) if path.as_os_str() == "-" => AuditTo::Stdout,
-            Some(path) => AuditTo::File(path),
-        };
         Ok(Some(DoorOptions {
             address,
             identity,
@@ -148,7 +144,7 @@ impl DoorFlags {
             tokens: self.token_file,
             oidc,
             interactive: self.allow_interactive,
-            audit,
+            audit: self.audit_log.as_deref().map(AuditTo::from),
         }))
     }
 }

@@ -1,32 +1,19 @@
 //! The audit trail: one JSON line for each request, written when its answer ended, and one before for what lasts. Never a
 //! payload, never a credential.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::access::{Attributes, Person, Target};
 use serde::Serialize;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::folded::Folded;
 use super::tally::Tally;
+use crate::audit::AuditLog;
 use crate::hub::clock::seconds;
 use crate::limits::{AUDIT_LINES_MAX, AUDIT_LOOK, AUDIT_ROOM_TIMEOUT};
-
-/// Where audit lines go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AuditTo {
-    /// Nowhere.
-    Nowhere,
-    /// To stdout.
-    Stdout,
-    /// To the end of a file.
-    File(PathBuf),
-}
 
 /// What is told of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -100,42 +87,24 @@ impl Line {
 
 /// Takes lines.
 pub(super) struct Audit {
-    lines: Option<mpsc::Sender<Line>>,
+    log: AuditLog,
     folded: Mutex<Folded>,
     tally: Arc<Tally>,
 }
 
 impl Audit {
-    /// Begins to write, in a thread of its own. Until shutdown, what was left out is written now and then.
-    pub(super) fn begin(to: &AuditTo, tally: Arc<Tally>, shutdown: CancellationToken) -> io::Result<Arc<Self>> {
-        let out: Option<Box<dyn Write + Send>> = match to {
-            AuditTo::Nowhere => None,
-            AuditTo::Stdout => Some(Box::new(io::stdout())),
-            AuditTo::File(path) => {
-                use std::os::unix::fs::OpenOptionsExt as _;
-                let file = std::fs::File::options()
-                    .create(true)
-                    .append(true)
-                    .mode(0o600)
-                    .open(path)?;
-                Some(Box::new(file))
-            }
-        };
-        let lines = out.map(|out| {
-            let (lines, waiting) = mpsc::channel(AUDIT_LINES_MAX);
-            tokio::task::spawn_blocking(move || write(out, waiting));
-            lines
-        });
-        let audit = Arc::new(Self::to(lines, tally));
-        if audit.lines.is_some() {
+    /// Begins to take lines. Until shutdown, what was left out is written now and then.
+    pub(super) fn begin(log: AuditLog, tally: Arc<Tally>, shutdown: CancellationToken) -> Arc<Self> {
+        let audit = Arc::new(Self::to(log, tally));
+        if !audit.log.is_nowhere() {
             tokio::spawn(Arc::clone(&audit).look(shutdown).in_current_span());
         }
-        Ok(audit)
+        audit
     }
 
-    fn to(lines: Option<mpsc::Sender<Line>>, tally: Arc<Tally>) -> Self {
+    fn to(log: AuditLog, tally: Arc<Tally>) -> Self {
         Self {
-            lines,
+            log,
             folded: Mutex::default(),
             tally,
         }
@@ -144,29 +113,23 @@ impl Audit {
     /// Waits until there is room for a line of somebody who is logged in. `false`: there is none in time, and nobody would
     /// know of what they do.
     pub(super) async fn has_room(&self) -> bool {
-        match &self.lines {
-            None => true,
-            Some(lines) => timeout(AUDIT_ROOM_TIMEOUT, lines.reserve())
-                .await
-                .is_ok_and(|room| room.is_ok()),
-        }
+        timeout(AUDIT_ROOM_TIMEOUT, self.log.room()).await.is_ok()
     }
 
     /// Writes a line, soon.
     pub(super) fn write(&self, line: Line) {
-        if self.lines.is_none() {
+        if self.log.is_nowhere() {
             return;
         }
         if let Some(line) = self.folded().fold(line, Instant::now()) {
-            self.send(line);
+            self.send(&line);
         }
     }
 
-    fn send(&self, line: Line) {
-        let Some(lines) = &self.lines else { return };
+    fn send(&self, line: &Line) {
         // Half of the queue is for those who are logged in.
-        let is_over_its_share = line.user.is_empty() && lines.capacity() <= AUDIT_LINES_MAX / 2;
-        if is_over_its_share || lines.try_send(line).is_err() {
+        let spare = if line.user.is_empty() { AUDIT_LINES_MAX / 2 } else { 0 };
+        if !self.log.try_write(line, spare) {
             self.tally.audit_line_lost();
         }
     }
@@ -180,7 +143,7 @@ impl Audit {
                 None => self.folded().rest(),
             };
             for line in due {
-                self.send(line);
+                self.send(&line);
             }
             let lost = self.tally.counts().audit_lines_lost;
             if lost > told {
@@ -202,20 +165,6 @@ impl Audit {
     }
 }
 
-fn write(mut out: Box<dyn Write + Send>, mut waiting: mpsc::Receiver<Line>) {
-    let mut failed = false;
-    while let Some(line) = waiting.blocking_recv() {
-        let text = serde_json::to_string(&line).unwrap_or_default();
-        let written = writeln!(out, "{text}").and_then(|()| out.flush());
-        if let Err(error) = &written
-            && !failed
-        {
-            tracing::error!(%error, "Could not write the audit log.");
-        }
-        failed = written.is_err();
-    }
-}
-
 /// Now, as a line has it.
 pub(super) fn now() -> String {
     render::time::rfc3339(seconds())
@@ -226,6 +175,7 @@ mod tests {
     use render::access::attributes;
 
     use super::*;
+    use crate::audit::AuditTo;
 
     #[test]
     fn a_line_names_what_was_asked_and_never_its_query() {
@@ -256,28 +206,28 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_of_nobodys_requests_leaves_room_for_those_who_are_logged_in() {
-        let (lines, mut waiting) = mpsc::channel(AUDIT_LINES_MAX);
+        let (log, mut waiting) = AuditLog::read(AUDIT_LINES_MAX);
         let tally = Arc::<Tally>::default();
-        let audit = Audit::to(Some(lines), Arc::clone(&tally));
+        let audit = Audit::to(log, Arc::clone(&tally));
         for number in 0..AUDIT_LINES_MAX {
             audit.write(line("", number));
         }
         audit.write(line("ada", 0));
-        let mut users = Vec::new();
+        let mut lines = Vec::new();
         while let Ok(line) = waiting.try_recv() {
-            users.push(line.user);
+            lines.push(line);
         }
-        assert_eq!(users.len(), AUDIT_LINES_MAX / 2 + 1);
-        assert_eq!(users.last().map(String::as_str), Some("ada"));
+        assert_eq!(lines.len(), AUDIT_LINES_MAX / 2 + 1);
+        assert!(lines.last().is_some_and(|line| line.contains("\"user\":\"ada\"")));
         assert_eq!(tally.counts().audit_lines_lost, AUDIT_LINES_MAX as u64 / 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_is_served_whose_line_finds_no_room_in_time() {
-        let (lines, mut waiting) = mpsc::channel(1);
-        let audit = Audit::to(Some(lines), Arc::default());
+        let (log, mut waiting) = AuditLog::read(1);
+        let audit = Audit::to(log, Arc::default());
         assert!(audit.has_room().await);
-        audit.send(line("ada", 0));
+        audit.send(&line("ada", 0));
         let begin = Instant::now();
         assert!(!audit.has_room().await);
         assert_eq!(begin.elapsed(), AUDIT_ROOM_TIMEOUT);
@@ -290,8 +240,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("audit");
         let shutdown = CancellationToken::new();
-        let audit = Audit::begin(&AuditTo::File(file.clone()), Arc::default(), shutdown.clone());
-        let audit = audit.expect("it is writable");
+        let log = AuditLog::open(Some(&AuditTo::File(file.clone()))).expect("it is writable");
+        let audit = Audit::begin(log, Arc::default(), shutdown.clone());
         for _ in 0..3 {
             audit.write(line("", 0));
         }

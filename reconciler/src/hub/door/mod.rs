@@ -39,7 +39,6 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-pub use audit::AuditTo;
 pub use certificate::CertificateError;
 pub(in crate::hub) use failures::network;
 pub use files::FileError;
@@ -54,6 +53,7 @@ use self::login::Logins;
 use self::porter::Porter;
 use super::SharedState;
 use super::dispatch::Dispatch;
+use crate::audit::AuditLog;
 use crate::limits::DOOR_WRITTEN_MAX;
 use crate::telemetry::process_name;
 
@@ -82,7 +82,8 @@ pub(super) async fn bind(
         }
     };
     let provider = options.oidc.as_ref().map(provider).transpose()?;
-    let audit = audit::Audit::begin(&options.audit, Arc::clone(&tally), shutdown.clone()).map_err(DoorError::Audit)?;
+    let log = AuditLog::open(options.audit.as_ref()).map_err(DoorError::Audit)?;
+    let audit = audit::Audit::begin(log, Arc::clone(&tally), shutdown.clone());
     let address = options.address;
     let listener = TcpListener::bind(address)
         .await

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use render::access::token::Provider;
 
-use super::audit::AuditTo;
 use super::certificate::CertificateError;
 use super::files::FileError;
 use super::oidc::OidcError;
+use crate::audit::{AuditError, AuditTo};
 
 /// How the door is opened.
 #[derive(Clone, Debug)]
@@ -26,8 +26,8 @@ pub struct DoorOptions {
     pub oidc: Option<OidcOptions>,
     /// Whether exec, attach and port-forward are carried, where rights and the agent allow them.
     pub interactive: bool,
-    /// Where audit lines go.
-    pub audit: AuditTo,
+    /// Where audit lines go; `None` is nowhere.
+    pub audit: Option<AuditTo>,
 }
 
 /// An OIDC provider.
@@ -91,6 +91,6 @@ pub enum DoorError {
         source: io::Error,
     },
     /// The audit log could not be opened.
-    #[error("failed to open the audit log")]
-    Audit(#[source] io::Error),
+    #[error(transparent)]
+    Audit(AuditError),
 }

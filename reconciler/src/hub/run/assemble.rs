@@ -17,12 +17,11 @@ use super::SharedState;
 use super::commit_times::commit_times;
 use super::turn::Hub;
 use crate::apply::{Backoff, HelmOptions};
-use crate::audit::{AuditLog, AuditTo};
+use crate::audit::AuditLog;
 use crate::hub::asking::Asking;
 use crate::hub::blocking::blocking;
 use crate::hub::clusters::{Appliers, Clusters};
 use crate::hub::deny::Denied;
-use crate::hub::door::DoorOptions;
 use crate::hub::engine::{RemoteState, State};
 use crate::hub::gateway::Doors;
 use crate::hub::keeper::Keeper;
@@ -274,7 +273,8 @@ async fn beside(
                 registry: Arc::clone(&sessions.registry),
                 interactive: door.is_some_and(|door| door.interactive),
             };
-            let audit = AuditLog::open(audit_to(door).as_ref()).map_err(HubError::Audit)?;
+            // What comes by way of another hub is written where people's requests are.
+            let audit = AuditLog::open(door.and_then(|door| door.audit.as_ref())).map_err(HubError::Audit)?;
             let listening = Listening::new(Arc::clone(&options.key), keys, here, audit, &endpoints);
             let listening = listening.map_err(HubError::Tls)?;
             Some((bound(address, "--listen-peers").await?, listening))
@@ -295,15 +295,6 @@ async fn beside(
             first_words,
         },
     })
-}
-
-/// The log of the door for people: what comes by way of another hub is written there too.
-fn audit_to(door: Option<&DoorOptions>) -> Option<AuditTo> {
-    match &door?.audit {
-        door::AuditTo::Nowhere => None,
-        door::AuditTo::Stdout => Some(AuditTo::Stdout),
-        door::AuditTo::File(path) => Some(AuditTo::File(path.clone())),
-    }
 }
 
 impl Beside {

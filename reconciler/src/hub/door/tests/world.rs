@@ -141,7 +141,7 @@ impl World {
             tokens: Some(tokens),
             oidc: None,
             interactive,
-            audit: AuditTo::File(folder.path().join("audit")),
+            audit: Some(crate::audit::AuditTo::File(folder.path().join("audit"))),
         };
         let (stop, state, dispatch) = (
             CancellationToken::new(),
