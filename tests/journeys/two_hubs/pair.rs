@@ -1,52 +1,36 @@
-//! Two hubs over one remote: whoever of them dies at whatever step, every cluster gets what was pushed, once.
+//! Two hubs over one remote, and a fleet.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
 
-use flotilla_tests::{Flotilla, eventually, pool, ports};
+use flotilla_tests::{Flotilla, ports};
 use serde_json::Value;
 
-use super::support::{Fleet, GREETING, LIMIT, config_map};
-
-/// Stops a push of a ref by a hub, says which processes are waiting, and goes on or refuses as a file says.
-const HOOK: &str = r#"#!/bin/sh
-here="$(dirname "$0")"
-[ -e "$here/stop-at" ] || exit 0
-grep -q "$(cat "$here/stop-at")" || exit 0
-mkdir "$here/stopping" 2>/dev/null || exit 0
-process=$PPID
-while [ "$process" -gt 1 ]; do
-    echo "$process"
-    process=$(cut -d' ' -f4 "/proc/$process/stat")
-done > "$here/stopped.part"
-mv "$here/stopped.part" "$here/stopped"
-while [ ! -e "$here/then" ]; do sleep 0.05; done
-[ "$(cat "$here/then")" = go ]
-"#;
+use super::super::support::Fleet;
 
 /// The second hub, and where it is.
-struct Second {
-    process: Option<Flotilla>,
+pub(super) struct Second {
+    pub(super) process: Option<Flotilla>,
     key_file: String,
-    key: String,
-    listen: String,
+    pub(super) key: String,
+    pub(super) listen: String,
     peers: String,
     api: String,
     copy: String,
 }
 
-/// A fleet with two hubs: the agents of amsterdam and bogota know the first, and that of colombo the second.
-struct Two {
-    fleet: Fleet,
-    second: Second,
+/// A fleet with two hubs.
+pub(super) struct Two {
+    pub(super) fleet: Fleet,
+    pub(super) second: Second,
     first_peers: String,
     first_copy: String,
+    /// More arguments of each.
+    pub(super) more: [Vec<String>; 2],
 }
 
 impl Two {
-    fn start() -> Self {
+    /// With nothing running.
+    pub(super) fn prepare() -> Self {
         let fleet = Fleet::prepare();
         let key_file = fleet.folder().join("second.key").display().to_string();
         let key = Flotilla::run(&["hub", "key", "--key", &key_file]).expect_ok();
@@ -62,12 +46,18 @@ impl Two {
             copy: copy("second.git"),
         };
         let (first_peers, first_copy) = (free(), copy("first.git"));
-        let mut two = Self {
+        Self {
             fleet,
             second,
             first_peers,
             first_copy,
-        };
+            more: Default::default(),
+        }
+    }
+
+    /// Both hubs run; the agents of amsterdam and bogota know the first, and that of colombo the second.
+    pub(super) fn start() -> Self {
+        let mut two = Self::prepare();
         two.start_first();
         two.start_second();
         two.fleet.start_agent("amsterdam");
@@ -82,7 +72,7 @@ impl Two {
         format!("file://{}", self.fleet.repository.bare().display())
     }
 
-    fn start_first(&mut self) {
+    pub(super) fn start_first(&mut self) {
         let peer = format!("wss://{}={}", self.second.peers, self.second.key);
         let more = [
             "--copy",
@@ -94,11 +84,12 @@ impl Two {
             "--listen-peers",
         ];
         let url = self.url();
+        let of_test = self.more[0].iter().map(String::as_str).collect::<Vec<_>>();
         self.fleet
-            .start_hub_of(&url, &[&more[..], &[&self.first_peers]].concat());
+            .start_hub_of(&url, &[&more[..], &[&self.first_peers], &of_test].concat());
     }
 
-    fn start_second(&mut self) {
+    pub(super) fn start_second(&mut self) {
         let peer = format!("wss://{}={}", self.first_peers, self.fleet.hub_key());
         let Second {
             key_file,
@@ -126,11 +117,12 @@ impl Two {
             "--listen-peers",
             peers,
         ];
-        self.second.process = Some(Flotilla::hub(&arguments));
+        let of_test = self.more[1].iter().map(String::as_str).collect::<Vec<_>>();
+        self.second.process = Some(Flotilla::hub(&[&arguments[..], &of_test].concat()));
     }
 
     /// Kills the hub among whose processes these are, and starts it again. Whether it was the first.
-    fn kill(&mut self, waiting: &BTreeSet<u32>) -> bool {
+    pub(super) fn kill(&mut self, waiting: &BTreeSet<u32>) -> bool {
         let is_first = waiting.contains(&self.fleet.hub().id());
         if is_first {
             self.fleet.kill_hub();
@@ -141,12 +133,19 @@ impl Two {
         is_first
     }
 
-    fn hooks(&self) -> PathBuf {
-        self.fleet.repository.bare().join("hooks")
+    /// Where each hub's read-only API answers.
+    pub(super) fn apis(&self) -> [String; 2] {
+        [self.fleet.api(), format!("http://{}", self.second.api)]
+    }
+
+    /// What each hub has logged.
+    pub(super) fn logs(&mut self) -> [String; 2] {
+        let second = self.second.process.as_ref().map(|hub| hub.log());
+        [self.fleet.hub().log(), second.unwrap_or_default()]
     }
 
     /// Which clusters a hub says are connected.
-    fn connected(&self, api: &str) -> Result<usize, String> {
+    pub(super) fn connected(&self, api: &str) -> Result<usize, String> {
         let listed = Flotilla::run(&["get", "clusters", "--server", api, "-o", "json"]);
         let listed = listed.ok()?;
         let listed: Value = serde_json::from_str(&listed).map_err(|error| error.to_string())?;
@@ -158,83 +157,5 @@ impl Two {
                 .any(|it| it["type"] == "Ready" && it["status"] == "True")
         };
         Ok(items.iter().filter(is_ready).count())
-    }
-}
-
-fn read(file: &Path) -> Result<String, String> {
-    fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
-}
-
-#[test]
-fn either_hub_may_be_killed_at_any_step_of_a_decision_and_nothing_is_lost_or_decided_twice() {
-    let mut two = Two::start();
-    for api in [two.fleet.api(), format!("http://{}", two.second.api)] {
-        eventually(LIMIT, "both hubs know of every cluster", || {
-            match two.connected(&api)? {
-                3 => Ok(()),
-                other => Err(format!("{other} are connected to {api}")),
-            }
-        });
-    }
-    let hooks = two.hooks();
-    fs::create_dir_all(&hooks).unwrap();
-    fs::write(hooks.join("pre-receive"), HOOK).unwrap();
-    fs::set_permissions(hooks.join("pre-receive"), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut pushed = 0;
-    for step in ["flotilla/rendered", "flotilla/released"] {
-        for outcome in ["go", "refuse"] {
-            for name in ["then", "stopped"] {
-                let _none = fs::remove_file(hooks.join(name));
-            }
-            let _none = fs::remove_dir(hooks.join("stopping"));
-            fs::write(hooks.join("stop-at"), step).unwrap();
-            pushed += 1;
-            let text = format!("hello {pushed}");
-            let file = config_map(GREETING.0, GREETING.1, &text);
-            two.fleet.push("Greet otherwise", &[("feeds/web/greeting.yaml", &file)]);
-            let waiting = eventually(LIMIT, "a hub pushes", || read(&hooks.join("stopped")));
-            let waiting = waiting.lines().filter_map(|line| line.parse().ok()).collect();
-            let was_first = two.kill(&waiting);
-            fs::remove_file(hooks.join("stop-at")).unwrap();
-            fs::write(hooks.join("then"), outcome).unwrap();
-            // Whoever is left goes on alone, for the clusters that know it.
-            let left: &[&str] = if was_first {
-                &["colombo"]
-            } else {
-                &["amsterdam", "bogota"]
-            };
-            two.fleet.until_text(left, GREETING, &text);
-            if was_first {
-                two.start_first()
-            } else {
-                two.start_second()
-            }
-            two.fleet.until_text(&pool::NAMES, GREETING, &text);
-        }
-    }
-    let repository = &two.fleet.repository;
-    repository.git_bare(&["fsck", "--strict"]).expect_ok();
-    let lines = |reference: &str, form: &str| -> Vec<String> {
-        let log = repository.git_bare(&["log", "--reverse", &format!("--format={form}"), reference]);
-        log.expect_ok().lines().map(str::to_owned).collect()
-    };
-    let parents = lines("flotilla/released", "%P");
-    assert!(
-        parents.iter().skip(1).all(|parents| parents.split(' ').count() == 1),
-        "it is a line"
-    );
-    for (at, subject) in lines("flotilla/released", "%s").iter().enumerate() {
-        let sequence = format!("Release {} ", at + 1);
-        assert!(
-            subject.starts_with(&sequence),
-            "no sequence is left out or there twice: {subject}"
-        );
-    }
-    let rendered = lines("flotilla/rendered", "%s");
-    let each: BTreeSet<_> = rendered.iter().collect();
-    assert_eq!(each.len(), rendered.len(), "each push is decided on once: {rendered:?}");
-    let logs = two.fleet.logs() + &two.second.process.as_ref().expect("it runs").log();
-    for alarm in ["Envelope was refused", "Refused envelope", "put back"] {
-        assert!(!logs.contains(alarm), "{alarm}\n{logs}");
     }
 }
