@@ -1,9 +1,13 @@
 //! People who ask clusters that nobody can dial.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use flotilla_tests::network::Relay;
-use flotilla_tests::{Node, eventually, ports};
+use flotilla_tests::{Child, Node, eventually, ports};
 use serde_json::Value;
 
 use super::super::sites::{Place, World, at};
@@ -105,6 +109,99 @@ fn every_verb_of_kubectl_reaches_clusters_behind_nginx_a_proxy_and_ipv6() {
         assert_eq!((&asked["user"], &lent["class"]), (&"ada".into(), &"apiserver".into()));
         assert!(lent["bytesDown"].as_u64() > Some(0), "{lent}");
     }
+}
+
+/// Runs a command that is told `input`, and returns whether it succeeded and what it said. kubectl itself waits for ever.
+fn told(command: &Command, input: &str) -> (bool, String) {
+    let mut bounded = Command::new("timeout");
+    bounded.arg("20").arg(command.get_program()).args(command.get_args());
+    bounded.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let piped = bounded
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut process = piped.spawn().expect("timeout starts");
+    let mut stdin = process.stdin.take().expect("it is piped");
+    // Whoever ends early reads none of it.
+    let _ended = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = process.wait_with_output().expect("it ends");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// What is answered at the port that kubectl forwards.
+fn answer_at(forward: &Child) -> Result<String, String> {
+    let log = forward.log();
+    let port = log.split_once("127.0.0.1:").and_then(|(_, rest)| rest.split_once(' '));
+    let (port, _) = port.ok_or_else(|| log.clone())?;
+    let address = format!("127.0.0.1:{port}");
+    let mut socket = TcpStream::connect(address).map_err(|error| error.to_string())?;
+    let _set = socket.set_read_timeout(Some(Duration::from_secs(5)));
+    let mut answer = [0; 64];
+    let asked = socket.write_all(b"GET /healthz HTTP/1.0\r\n\r\n");
+    let heard = asked.and_then(|()| socket.read(&mut answer));
+    let heard = heard.map_err(|error| format!("{error}: {}", forward.log()))?;
+    Ok(String::from_utf8_lossy(&answer[..heard]).into_owned())
+}
+
+/// Which protocol kubectl asks for when it goes into a container, and to a port.
+const PROTOCOLS: [(&str, &str); 2] = [("WebSocket", "true"), ("SPDY", "false")];
+
+#[test]
+fn exec_and_port_forward_reach_a_real_container_where_three_allow_it() {
+    let folder = flotilla_tests::scratch::folder("audit");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (hub_audit, agent_audit) = (path("hub.log"), path("agent.log"));
+    let hub = ["--allow-interactive", "--audit-log", &hub_audit];
+    let mut world = World::start_with(&["dakar"], &hub, &[]);
+    let relay = Relay::start(at(world.places[0].site.outside()), world.secured);
+    let way = relay.address().to_string();
+    world.start_agent(0, &way, &[], &[]);
+    world.greet("hello");
+    world.callers.write_kubeconfigs(&["dakar"]);
+    let _node = furnish(&world, &world.places[0]);
+    let run = |world: &World, who: &str, websockets: &str, arguments: &[&str]| {
+        let mut command = world.callers.command(who, "dakar");
+        command.env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", websockets);
+        told(command.args(arguments), "a word\n")
+    };
+    let exec = ["exec", "-i", "teller", "-n", "shop", "--", "sh", "-c"];
+    let speak = [&exec[..], &["read word; echo $word; echo an error >&2"]].concat();
+    // Two of three allow it: here the agent does not, and there access/ does not.
+    let (done, said) = run(&world, "eve", "true", &speak);
+    assert!(!done && said.contains("--allow interactive"), "{said}");
+    let lends = ["--allow", "read", "--allow", "interactive", "--audit-log", &agent_audit];
+    world.start_agent(0, &way, &lends, &[]);
+    for (protocol, websockets) in PROTOCOLS {
+        eventually(LIMIT, &format!("eve is in the container by {protocol}"), || {
+            let (done, said) = run(&world, "eve", websockets, &speak);
+            let is_whole = done && said.contains("a word\n") && said.contains("an error\n");
+            is_whole.then_some(()).ok_or(said)
+        });
+        let (done, said) = run(&world, "ada", websockets, &speak);
+        assert!(!done && said.contains("pods/exec"), "ada only reads: {said}");
+        let fails = [&exec[..], &["exit 7"]].concat();
+        let (done, said) = run(&world, "eve", websockets, &fails);
+        assert!(!done && said.contains('7'), "how it ended is told: {said}");
+        let copy = folder.join(protocol).display().to_string();
+        let (done, said) = run(&world, "eve", websockets, &["cp", "shop/teller:pod.log", &copy]);
+        assert!(done, "{said}");
+        assert!(fs::read_to_string(&copy).expect("it was copied").contains("line 2"));
+
+        let mut forward = world.callers.command("eve", "dakar");
+        forward.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets);
+        forward.args(["port-forward", "pod/teller", "0:80", "-n", "shop"]);
+        let forward = Child::start(&format!("forward-{protocol}"), &folder, &mut forward);
+        eventually(LIMIT, &format!("a port is reached by {protocol}"), || {
+            let answer = answer_at(&forward)?;
+            answer.starts_with("HTTP/1.").then_some(()).ok_or(answer)
+        });
+    }
+    let (asked, lent) = until_both_wrote(&hub_audit, &agent_audit, |line| {
+        line["class"] == "interactive" && line["resource"] == "pods/exec" && line["code"] == 101
+    });
+    assert_eq!((&asked["user"], &lent["class"]), (&"eve".into(), &"interactive".into()));
 }
 
 #[test]

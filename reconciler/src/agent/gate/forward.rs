@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
@@ -15,7 +15,7 @@ use kube::Client;
 use kube::client::Body;
 use render::access::Attributes;
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::time::timeout;
 
 use super::caller::Identity;
@@ -60,8 +60,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let entry = forwarding.entry;
-    let upgraded = Mutex::new(None);
-    let answer = service_fn(|request| async {
+    let upgraded = Mutex::new(Ends::default());
+    let answer = service_fn(|mut request: Request<Incoming>| async {
+        ends(&upgraded).hub = Some(hyper::upgrade::on(&mut request));
         let asked = judge(entry, request.method(), request.uri(), request.headers());
         note(answered, |answered| {
             answered.requests += 1;
@@ -84,37 +85,46 @@ where
         .serve_connection(TokioIo::new(stream), answer)
         .with_upgrades();
     connection.await?;
-    let ends = upgraded.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match ends {
-        Some(ends) => Ok(join(ends).await?),
-        None => Ok(()),
+    let Ends { hub, server } = std::mem::take(&mut *ends(&upgraded));
+    match (hub, server) {
+        (Some(hub), Some(server)) => join(hub, server).await?,
+        // hyper hands over the connection of whoever asked for another protocol, and leaves its end to us: one that is cut
+        // off would take along what it was answered.
+        (Some(hub), None) => {
+            if let Ok(hub) = hub.await {
+                TokioIo::new(hub).shutdown().await?;
+            }
+        }
+        (None, _) => {}
     }
+    Ok(())
 }
 
 fn note(answered: &Mutex<Answered>, what: impl FnOnce(&mut Answered)) {
     what(&mut answered.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Both ends of a request that changed its protocol.
+/// Both ends of a request that asked for another protocol.
+#[derive(Default)]
 struct Ends {
-    hub: OnUpgrade,
-    server: OnUpgrade,
+    hub: Option<OnUpgrade>,
+    /// Only if the API server agreed.
+    server: Option<OnUpgrade>,
+}
+
+fn ends(upgraded: &Mutex<Ends>) -> MutexGuard<'_, Ends> {
+    upgraded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Carries bytes both ways until either end ends.
-async fn join(ends: Ends) -> std::io::Result<()> {
-    let (hub, server) = tokio::try_join!(ends.hub, ends.server).map_err(std::io::Error::other)?;
+async fn join(hub: OnUpgrade, server: OnUpgrade) -> std::io::Result<()> {
+    let (hub, server) = tokio::try_join!(hub, server).map_err(std::io::Error::other)?;
     copy_bidirectional(&mut TokioIo::new(hub), &mut TokioIo::new(server)).await?;
     Ok(())
 }
 
 impl Forwarding<'_> {
-    async fn answer(
-        &self,
-        mut request: Request<Incoming>,
-        upgraded: &Mutex<Option<Ends>>,
-    ) -> Result<Response<Body>, Refused> {
-        let hub = hyper::upgrade::on(&mut request);
+    async fn answer(&self, request: Request<Incoming>, upgraded: &Mutex<Ends>) -> Result<Response<Body>, Refused> {
         let (parts, body) = request.into_parts();
         // Taken until the API server answers, by when it has read it.
         let (body, _bytes) = self.room.body(self.entry, &parts, body).await?;
@@ -139,8 +149,7 @@ impl Forwarding<'_> {
         let switches = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
         headers::answered(answer.headers_mut(), switches);
         if switches {
-            let server = hyper::upgrade::on(&mut answer);
-            *upgraded.lock().unwrap_or_else(PoisonError::into_inner) = Some(Ends { hub, server });
+            ends(upgraded).server = Some(hyper::upgrade::on(&mut answer));
         }
         Ok(answer)
     }

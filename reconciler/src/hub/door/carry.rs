@@ -231,6 +231,9 @@ where
             return Err(NotCarried::Broken("it became another protocol unasked".to_owned()));
         };
         let there = hyper::upgrade::on(&mut response);
+        // Beside `Upgrade` the agent's side says `close`, and Go's clients then read neither.
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         return Ok(Carried {
             response: response.map(|_| Body::empty()),
             spliced: Some((upgrade, there)),

@@ -65,7 +65,16 @@ impl Hub {
 
     /// Asks the API server in somebody's name; all of the answer.
     async fn get(&self, user: &str, path: &str) -> std::io::Result<String> {
-        let mut stream = self.open(TargetClass::ApiServer, "").await.expect("reads are lent");
+        self.ask(
+            TargetClass::ApiServer,
+            user,
+            &format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n"),
+        )
+        .await
+    }
+
+    async fn ask(&self, class: TargetClass, user: &str, head: &str) -> std::io::Result<String> {
+        let mut stream = self.open(class, "").await.expect("it is lent");
         let caller = Caller {
             user: user.to_owned(),
             ..Caller::default()
@@ -73,7 +82,6 @@ impl Hub {
         write_message(&mut stream, &caller)
             .await
             .map_err(std::io::Error::other)?;
-        let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
         stream.write_all(head.as_bytes()).await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
@@ -293,4 +301,17 @@ async fn a_question_is_lent_as_other_things_are_and_leaves_its_line() {
         .expect("it is taken");
     let lines = hub.lines(1).await;
     assert_eq!(told(&lines[0]), ["north", "look", "dependants", "done"]);
+}
+
+#[tokio::test]
+async fn who_wanted_another_protocol_and_gets_an_answer_instead_reads_it_to_its_end() {
+    let hub = Hub::start(&["interactive"]).await;
+    for path in ["pods/b/exec?command=sh", "pods/b"] {
+        let head = format!(
+            "GET /api/v1/namespaces/a/{path} HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
+        );
+        let answer = hub.ask(TargetClass::Interactive, "ann", &head).await;
+        let answer = answer.expect("the stream ends in good order");
+        assert!(answer.starts_with("HTTP/1.1 ") && answer.ends_with('}'), "{answer}");
+    }
 }
