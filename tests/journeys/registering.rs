@@ -4,13 +4,17 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
+use flotilla_tests::network::Relay;
 use flotilla_tests::{
-    Child, ControlPlane, Flotilla, Options, Output, Repository, eventually, flotilla::binary, parts, ports, scratch,
+    Child, ControlPlane, Flotilla, Node, Options, Output, Repository, Site, eventually, flotilla::binary, parts, ports,
+    scratch,
 };
 use serde_json::Value;
 
-use super::support::{FLEET, LIMIT, config_map, subscription};
+use super::sites::at;
+use super::support::{FLEET, LIMIT, config_map, namespace, subscription};
 
 /// The page's blocks of one language, in order.
 fn blocks(language: &str) -> Vec<String> {
@@ -34,6 +38,12 @@ struct Desk {
     folder: PathBuf,
     hub: String,
     api: String,
+    /// Where people ask.
+    serve: String,
+    /// Where the agent dials, and the relay there if its cluster is behind NAT.
+    way: String,
+    _relay: Option<Relay>,
+    site: Option<Arc<Site>>,
     cluster: ControlPlane,
     repository: Repository,
     hub_process: Option<Flotilla>,
@@ -41,34 +51,68 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        let cluster = ControlPlane::start("paris", Options::default());
+        Self::with(None)
+    }
+
+    /// The cluster and its agent are in a site that nobody can dial.
+    fn behind_nat() -> Self {
+        Self::with(Some(Arc::new(Site::new("paris"))))
+    }
+
+    fn with(site: Option<Arc<Site>>) -> Self {
+        let options = Options {
+            site: site.clone(),
+            ..Options::default()
+        };
+        let cluster = ControlPlane::start("paris", options);
         let (folder, repository) = (scratch::folder("desk"), Repository::empty());
         symlink(repository.work(), folder.join("fleet")).unwrap();
         fs::copy(cluster.kubeconfig(), folder.join("paris.kubeconfig")).unwrap();
         repository.write("fleet.yaml", FLEET);
         repository.write("clusters/README.md", "");
+        repository.write("access/README.md", "");
         repository.write("subscriptions/shop/web.yaml", subscription("shop", "web"));
         repository.write("feeds/web/web.yaml", config_map("default", "web", "one"));
         repository.commit("begin");
         repository.git(&["push", "--quiet", "--set-upstream", "origin", "main"]);
-        let (hub, api) = (ports::free(), ports::free());
-        let [hub, api] = [hub, api].map(|port| format!("127.0.0.1:{port}"));
-        // The page's own line; the key is the one that a hub makes where it is started.
-        let line = block("sh", "flotilla hub --repository")
-            .replace("fleet.git", &repository.bare().display().to_string())
-            .replace("0.0.0.0:7443", &hub);
-        let key = folder.join("flotilla-hub.key").display().to_string();
-        let mut arguments: Vec<_> = line.split_whitespace().skip(2).collect();
-        arguments.extend(["--key", &key, "--api", &api]);
-        let running = Flotilla::hub(&arguments);
-        Self {
+        let [hub, api, serve] = [ports::free(), ports::free(), ports::free()].map(|port| format!("127.0.0.1:{port}"));
+        let relay = site.as_ref().map(|site| {
+            let target = hub.parse().expect("it is an address");
+            Relay::start(at(site.outside()), target)
+        });
+        let way = relay
+            .as_ref()
+            .map_or_else(|| hub.clone(), |relay| relay.address().to_string());
+        let mut desk = Self {
             folder,
             hub,
             api,
+            serve,
+            way,
+            _relay: relay,
+            site,
             cluster,
             repository,
-            hub_process: Some(running),
-        }
+            hub_process: None,
+        };
+        desk.start_hub(&block("sh", "flotilla hub --repository"));
+        desk
+    }
+
+    /// Starts the hub by a line of the page; the key is the one that a hub makes where it is started.
+    fn start_hub(&mut self, line: &str) {
+        self.hub_process = None;
+        let path = |name: &str| self.folder.join(name).display().to_string();
+        let line = line
+            .replace("fleet.git", &self.repository.bare().display().to_string())
+            .replace("people.csv", &path("people.csv"))
+            .replace("0.0.0.0:7443", &self.hub)
+            .replace("0.0.0.0:6443", &self.serve);
+        let key = path("flotilla-hub.key");
+        let words = line.split_whitespace().filter(|word| *word != "\\");
+        let mut arguments: Vec<_> = words.skip(2).collect();
+        arguments.extend(["--key", &key, "--api", &self.api]);
+        self.hub_process = Some(Flotilla::hub(&arguments));
     }
 
     fn command(&self, script: &str) -> Command {
@@ -86,9 +130,10 @@ impl Desk {
                 .env(format!("GIT_{role}_NAME"), "Ada")
                 .env(format!("GIT_{role}_EMAIL"), "ada@example.com");
         }
-        shell
-            .current_dir(&self.folder)
-            .args(["-ec", &script.replace("hub.example.com:7443", &self.hub)]);
+        let script = script
+            .replace("hub.example.com:7443", &self.hub)
+            .replace("hub.example.com:6443", &self.serve);
+        shell.current_dir(&self.folder).args(["-ec", &script]);
         shell
     }
 
@@ -106,8 +151,13 @@ impl Desk {
     fn agent_that(&self, journal: &str) -> Child {
         let key = block("sh", "hub_key=$(flotilla hub key");
         let command = block("sh", "flotilla agent --cluster").replace("--journal paris.journal", journal);
-        let script = format!("{key}exec {command}");
-        Child::start("agent", &self.folder, &mut self.command(&script))
+        let script = format!("{key}exec {command}").replace("hub.example.com:7443", &self.way);
+        let mut command = self.command(&script);
+        if let Some(site) = &self.site {
+            command = site.command(&command);
+            command.current_dir(&self.folder);
+        }
+        Child::start("agent", &self.folder, &mut command)
     }
 
     #[track_caller]
@@ -125,10 +175,17 @@ impl Desk {
     /// Applies the page's deployment of the agent.
     #[track_caller]
     fn deploy(&self) {
-        self.run(&block("sh", "agent join"));
+        self.deploy_with("");
+    }
+
+    /// As [`Self::deploy`], with more flags of `flotilla agent join`.
+    #[track_caller]
+    fn deploy_with(&self, more: &str) {
+        let join = |block: &str| block.replace("agent join", &format!("agent join {more}"));
+        self.run(&join(&block("sh", "agent join")));
         fs::write(self.folder.join("rights.yaml"), block("yaml", "kind: ClusterRole")).unwrap();
         let key = block("sh", "hub_key=$(flotilla hub key");
-        self.run(&format!("{key}{}", block("sh", "kubectl apply -f agent.yaml")));
+        self.run(&format!("{key}{}", join(&block("sh", "kubectl apply -f agent.yaml"))));
         let files = ["fleet/clusters/paris.yaml", "paris.yaml"].map(|file| self.run(&format!("cat {file}")));
         assert!(files[1].contains("ed25519:"), "{}", files[1]);
         let keys = files.map(|file| file.lines().find(|line| line.contains("ed25519:")).map(str::to_owned));
@@ -356,4 +413,57 @@ fn an_agent_that_lost_its_hub_and_its_disk_keeps_enforcing_from_secrets_of_its_c
         "{log}"
     );
     desk.until_text("one");
+}
+
+#[test]
+fn push_is_bounded_by_the_agents_own_rbac() {
+    let desk = Desk::new();
+    desk.deploy_with("--sync-mode push");
+    desk.become_the_pod();
+    let settings = desk.cluster.get("flotilla-system", "configmap/flotilla-agent").unwrap();
+    let lent = settings["data"]["allow"]
+        .as_str()
+        .expect("it says what the agent lends");
+    let flags = format!("--journal paris.journal --audit-log audit.log --allow {lent}");
+    let mut agent = desk.agent_that(&flags);
+    desk.until_text("one");
+    let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {namespace: default, name: clerk}\n";
+    let changed = config_map("default", "web", "two");
+    let files = [("feeds/web/account.yaml", account), ("feeds/web/web.yaml", &changed)];
+    desk.repository.push_files("ask for more", &files);
+    // One object is more than the agent may write: it is told in the API server's own words, and the rest is applied.
+    desk.until_text("two");
+    eventually(LIMIT, "what was refused is told", || {
+        let told = Output::of(&mut desk.command("flotilla status")).stdout;
+        let is_told = told.contains("clerk") && told.contains("forbidden");
+        is_told.then_some(()).ok_or(told)
+    });
+    assert!(!desk.cluster.has("default", "serviceaccount/clerk"));
+    // It was the hub that applied, by streams on which the agent added its own credential.
+    agent.terminate(LIMIT);
+    let audit = fs::read_to_string(desk.folder.join("audit.log")).unwrap();
+    assert!(audit.contains(r#""class":"push""#), "{audit}");
+}
+
+#[test]
+fn the_page_leads_a_stranger_to_a_pods_log() {
+    let mut desk = Desk::behind_nat();
+    desk.run(&block("sh", "agent join"));
+    let _agent = desk.agent();
+    desk.until_text("one");
+    // A pod that says something, of somebody who knows nothing of the fleet.
+    desk.cluster.apply(&namespace("shop"));
+    let node = Node::start(&desk.cluster, "scribe", "shop");
+    node.say("hello from behind NAT");
+    desk.run(&block("sh", "people.csv"));
+    desk.start_hub(&block("sh", "--serve 0.0.0.0:6443"));
+    fs::write(desk.folder.join("fleet/access/crew.yaml"), block("yaml", "name: crew")).unwrap();
+    desk.run(&block("sh", "access/crew.yaml"));
+    desk.run(&block("sh", "flotilla kubeconfig"));
+    let read = block("sh", "logs teller");
+    let said = eventually(LIMIT, "the log is read", || Output::of(&mut desk.command(&read)).ok());
+    assert!(
+        said.contains("teller") && said.contains("hello from behind NAT"),
+        "{said}"
+    );
 }
