@@ -905,6 +905,9 @@ pub const CLIENT_LOOK: Duration = Duration::from_secs(15);
 /// Keys of one hub: two while one takes the other's place, and room for a person who does not clear up at once.
 pub const HUB_KEYS_MAX: usize = 8;
 
+/// How often a hub looks at the files of its own keys: a person waits for it, and it reads a few hundred bytes.
+pub const HUB_KEY_FILES_LOOK: Duration = Duration::from_secs(2);
+
 /// Sets of hubs' keys that an agent keeps: more than it dials hubs.
 pub const HUB_KEY_SETS_MAX: usize = 16;
 

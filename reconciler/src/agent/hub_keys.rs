@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tunnel::{KeyError, Opener, TargetClass};
 
@@ -24,7 +24,7 @@ pub(super) enum AskError {
     Unbelieved(#[source] HubKeysError),
 }
 
-/// Asks once; what a hub has changes with its start alone.
+/// Asks, and asks again in the same stream, which a hub answers once it has other keys.
 pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener) {
     let stream = match opener.open(TargetClass::Keys, "", KEY_STEP_TIMEOUT).await {
         Ok(stream) => stream,
@@ -43,27 +43,36 @@ pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener) {
     }
 }
 
-/// One question, its answer, and the word that it is kept.
+/// One question, its answer, and the word that it is kept; and so on until the hub says no more.
 pub(super) async fn converse<S>(holdings: &Holdings, stream: S) -> Result<(), AskError>
 where
     S: AsyncRead + AsyncWrite,
 {
     let (reader, writer) = tokio::io::split(stream);
     let (mut reader, mut writer) = (Box::pin(reader), Box::pin(writer));
-    let question = KeyQuestion::new(tunnel::fresh_bytes().map_err(AskError::Nonce)?);
-    write_message(&mut writer, &question).await.map_err(AskError::Stream)?;
-    let answer = read_message_within::<_, KeyAnswer>(&mut reader, KEY_MESSAGE_BYTES_MAX);
-    let answer = timeout(KEY_STEP_TIMEOUT, answer).await.map_err(|_| AskError::Silent)?;
-    let answer = answer.map_err(AskError::Stream)?.ok_or(AskError::Silent)?;
-    let keys = answer.keys.len();
-    let told = answer.proven(&question).map_err(AskError::Unbelieved)?;
-    holdings.take_hub_keys(told).await.map_err(AskError::Unbelieved)?;
-    write_message(&mut writer, &KeysKept { keys })
-        .await
-        .map_err(AskError::Stream)?;
-    // What was written before a stream's end outlives the stream.
-    let ended = writer.shutdown().await.map_err(FramingError::Stream);
-    ended.map_err(AskError::Stream)
+    let mut is_first = true;
+    loop {
+        let question = KeyQuestion::new(tunnel::fresh_bytes().map_err(AskError::Nonce)?);
+        write_message(&mut writer, &question).await.map_err(AskError::Stream)?;
+        let answer = read_message_within::<_, KeyAnswer>(&mut reader, KEY_MESSAGE_BYTES_MAX);
+        let answer = match is_first {
+            true => timeout(KEY_STEP_TIMEOUT, answer).await.map_err(|_| AskError::Silent)?,
+            // Until the hub has other keys.
+            false => answer.await,
+        };
+        let answer = match answer.map_err(AskError::Stream)? {
+            Some(answer) => answer,
+            None if is_first => return Err(AskError::Silent),
+            None => return Ok(()),
+        };
+        let keys = answer.keys.len();
+        let told = answer.proven(&question).map_err(AskError::Unbelieved)?;
+        holdings.take_hub_keys(told).await.map_err(AskError::Unbelieved)?;
+        write_message(&mut writer, &KeysKept { keys })
+            .await
+            .map_err(AskError::Stream)?;
+        is_first = false;
+    }
 }
 
 #[cfg(test)]
@@ -95,16 +104,28 @@ mod tests {
 
     /// What becomes of an agent's question when these keys answer it, and what the agent says last.
     async fn answered(agent: &Holdings, keys: &[&SecretKey]) -> (Result<(), AskError>, Option<KeysKept>) {
-        let (near, mut far) = tokio::io::duplex(1 << 12);
-        let hub = async {
+        let (near, far) = tokio::io::duplex(1 << 12);
+        let hub = async move {
+            let mut far = far;
             let question = read_message_within(&mut far, KEY_MESSAGE_BYTES_MAX).await;
             let question = question.expect("it is read").expect("it is asked");
             let answer = KeyAnswer::new(&question, keys.iter().copied()).expect("it is signed");
             write_message(&mut far, &answer).await.expect("it is told");
             let last = read_message_within(&mut far, KEY_MESSAGE_BYTES_MAX).await;
+            // Whoever asks again hears that nobody is there.
             last.expect("it is read")
         };
-        tokio::join!(converse(agent, near), hub)
+        let (done, last) = tokio::join!(converse(agent, near), hub);
+        (
+            done.or_else(|error| {
+                if matches!(error, AskError::Stream(_)) {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            }),
+            last,
+        )
     }
 
     #[tokio::test]
@@ -137,5 +158,32 @@ mod tests {
             "{done:?}"
         );
         assert_eq!((agent.hub_keys(), last), (vec![old.public()], None));
+    }
+
+    #[tokio::test]
+    async fn other_keys_of_a_hub_that_runs_are_believed_in_the_same_tunnel() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (old, new) = (key(), key());
+        let agent = agent(folder.path(), old.public()).await;
+        let (near, mut far) = tokio::io::duplex(1 << 12);
+        let hub = async {
+            for keys in [vec![&old], vec![&old, &new], vec![&new]] {
+                let question = read_message_within(&mut far, KEY_MESSAGE_BYTES_MAX).await;
+                let question = question.expect("it is read").expect("it is asked again");
+                let answer = KeyAnswer::new(&question, keys.iter().copied()).expect("it is signed");
+                write_message(&mut far, &answer).await.expect("it is told");
+                let kept = read_message_within(&mut far, KEY_MESSAGE_BYTES_MAX).await;
+                assert_eq!(kept.expect("it is read"), Some(KeysKept { keys: keys.len() }));
+            }
+        };
+        tokio::select! {
+            asked = converse(&agent, near) => unreachable!("the hub goes on: {asked:?}"),
+            () = hub => {}
+        }
+        assert_eq!(
+            agent.hub_keys(),
+            [old.public(), new.public()],
+            "a person gave the old one"
+        );
     }
 }

@@ -20,7 +20,7 @@ use super::remote::{RemoteFlags, Sources, sources};
 use super::{exit, keys, output};
 use crate::hub::publish::StateRefs;
 use crate::hub::tokens::TokenFile;
-use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite, Peer, PeerOptions};
+use crate::hub::{self, HubCluster, HubOptions, Listen, OnRewrite, Peer, PeerOptions, PeerPart};
 use crate::limits::{HUB_KEYS_MAX, TOKEN_LIFE_MAX};
 
 /// Follow a repository, decide, and deliver.
@@ -55,7 +55,8 @@ pub(super) struct Hub {
     /// The ref of what clusters are told now.
     #[arg(long, default_value = "flotilla/released")]
     released_ref: String,
-    /// The hub's key, made when it is missing. Agents pin it, so keep it. May be given more than once, while one key takes
+    /// The hub's key, made when it is missing. Agents pin it, so keep it. The file is followed while the hub runs, and shows
+    /// its key to whoever dials then. May be given more than once, while one key takes
     /// another's place: the first is shown, and agents are told of all.
     #[arg(
         long,
@@ -76,9 +77,9 @@ pub(super) struct Hub {
     #[arg(long, env = "FLOTILLA_LISTEN", default_value = "127.0.0.1:7443", value_parser = address)]
     listen: SocketAddr,
     /// Another hub over the same state: URL=KEY, where the URL is that of its --listen-peers (wss://HOST:PORT) and the key
-    /// is what flotilla hub key prints there. May be given more than once.
+    /// is what flotilla hub key prints there; URL=KEY,KEY while one takes the other's place. May be given more than once.
     #[arg(long = "peer", env = "FLOTILLA_PEERS", value_name = "URL=KEY", value_delimiter = ',')]
-    peers: Vec<Peer>,
+    peers: Vec<PeerPart>,
     /// Where other hubs dial this one; only those that --peer names are let in.
     #[arg(long, env = "FLOTILLA_LISTEN_PEERS", value_parser = address, value_name = "ADDRESS", requires = "peers")]
     listen_peers: Option<SocketAddr>,
@@ -238,9 +239,15 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
     };
     let mut keys = hub_keys(&arguments.key)?;
     let key = keys.remove(0);
+    let Some(peers) = Peer::of(arguments.peers) else {
+        output::tell(
+            "error: --peer begins with a key\nhint: a hub is URL=KEY, and more keys of it follow with commas\n",
+        );
+        return Ok(exit::usage());
+    };
     let peers = PeerOptions {
         server_id: arguments.server_id.unwrap_or_else(any_name),
-        peers: arguments.peers,
+        peers,
         listen: arguments.listen_peers,
         advertise: arguments.advertise,
     };
@@ -265,6 +272,7 @@ pub(super) async fn run(arguments: Hub, shutdown: CancellationToken) -> anyhow::
         peers,
         key,
         other_keys: keys,
+        key_files: arguments.key,
         deny_file: arguments.deny_file,
         tokens: arguments.tokens,
         kubeconfig: arguments.kubeconfig,

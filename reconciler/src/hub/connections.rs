@@ -134,6 +134,15 @@ impl Connections {
         }
     }
 
+    /// The hub has other keys, which no agent has said that it keeps.
+    pub(super) fn forget_keys(&self) {
+        for known in self.clusters().values_mut() {
+            if let Some(standing) = &mut known.standing {
+                standing.has_keys = false;
+            }
+        }
+    }
+
     /// A tunnel ended; one that a newer one replaced is not worth a word.
     pub(super) fn end(&self, cluster: &ClusterName, epoch: u64, why: &str) {
         let mut clusters = self.clusters();
@@ -234,6 +243,10 @@ mod tests {
         assert_eq!((connections.count(), connections.with_keys()), (1, 0));
         connections.has_keys(&oslo, 5);
         assert_eq!(connections.with_keys(), 0, "the older one's agent may not be this one");
+        connections.has_keys(&oslo, 6);
+        assert_eq!(connections.with_keys(), 1);
+        connections.forget_keys();
+        assert_eq!(connections.with_keys(), 0, "there are others now");
         connections.has_keys(&oslo, 6);
         assert_eq!(connections.with_keys(), 1);
         let view = connections.view(&oslo);

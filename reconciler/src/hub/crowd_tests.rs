@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use render::ClusterName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -74,7 +74,8 @@ async fn fifty_agents_a_second_come_and_go_and_no_session_stays_in_closing() {
     let secured = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
     let url = format!("wss://{}", secured.local_addr().expect("it is bound"));
     let doors = Doors { secured, plain: None };
-    let running = tokio::spawn(run(doors, accept, sessions.clone(), stop.clone()));
+    let accepts = watch::Sender::new(Arc::new(accept)).subscribe();
+    let running = tokio::spawn(run(doors, accepts, sessions.clone(), stop.clone()));
     let dial = |number: u64, epoch: u64| {
         let key = Arc::clone(&keys[usize::try_from(number).expect("it is small")]);
         let options = ConnectOptions::new(url.clone(), vec![hub.public()], name(number).to_string(), key, epoch);

@@ -196,8 +196,8 @@ impl Direct {
                 continue;
             };
             let verify = |bytes: &[u8], signature: &[u8]| {
-                let mut keys = self.sessions.keys.iter();
-                keys.any(|key| key.public().verifies(bytes, signature))
+                let keys = self.sessions.keys.borrow();
+                keys.iter().any(|key| key.public().verifies(bytes, signature))
             };
             match intake.envelope(&envelope, verify) {
                 Err(refusal) => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use render::ClusterName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,8 +30,12 @@ pub(super) struct Doors {
 }
 
 /// Accepts agents until shutdown, then waits for their sessions to end.
-pub(super) async fn run(doors: Doors, options: AcceptOptions, sessions: Sessions, shutdown: CancellationToken) {
-    let options = Arc::new(options);
+pub(super) async fn run(
+    doors: Doors,
+    accepts: watch::Receiver<Arc<AcceptOptions>>,
+    sessions: Sessions,
+    shutdown: CancellationToken,
+) {
     let (tasks, leaving) = (TaskTracker::new(), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
     loop {
         let ((socket, peer), is_plain) = tokio::select! {
@@ -40,6 +44,7 @@ pub(super) async fn run(doors: Doors, options: AcceptOptions, sessions: Sessions
             socket = accept(Some(&doors.secured)) => (socket, false),
             socket = accept(doors.plain.as_ref()) => (socket, true),
         };
+        let options = accepts.borrow().clone();
         let Some(place) = sessions.arrivals.place(peer.ip(), is_plain) else {
             tracing::warn!(%peer, "Sent an agent away, since too many are waiting.");
             options.allowance.meters.turned_away();
@@ -54,7 +59,7 @@ pub(super) async fn run(doors: Doors, options: AcceptOptions, sessions: Sessions
             }
             continue;
         };
-        let (options, sessions, shutdown) = (Arc::clone(&options), sessions.clone(), shutdown.clone());
+        let (sessions, shutdown) = (sessions.clone(), shutdown.clone());
         let serve = async move {
             let Some(turn) = sessions.arrivals.turn(&place).await else {
                 tracing::warn!(%peer, "Let an agent wait for too long.");

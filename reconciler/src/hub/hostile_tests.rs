@@ -9,7 +9,7 @@ use render::published::Departure;
 use render::{ClusterName, Digest, Revision};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tunnel::{AcceptOptions, ConnectOptions, OpenCode, SecretKey, TargetClass, Tunnel};
@@ -21,6 +21,7 @@ use super::deny::Denied;
 use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::Keeper;
+use super::keys::KeyList;
 use super::observe::fixture::{World, cluster, revision};
 use super::publish::{Author, StateRefs, StateRepository};
 use super::push::Pushing;
@@ -92,7 +93,7 @@ pub(super) fn sessions(
         events,
         dispatch: Arc::default(),
         keeper: Arc::new(keeper(repository)),
-        keys: [Arc::clone(hub)].into(),
+        keys: watch::Sender::new(KeyList::from([Arc::clone(hub)])).subscribe(),
         registry,
         arrivals: Arc::default(),
         connections: Arc::default(),

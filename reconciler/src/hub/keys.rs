@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tunnel::SecretKey;
 
@@ -15,7 +15,10 @@ use crate::limits::{KEY_MESSAGE_BYTES_MAX, KEY_STEP_TIMEOUT};
 use crate::wire::{FramingError, read_message_within, write_message};
 
 /// All of them; the first is the one that is shown.
-pub(super) type HubKeys = Arc<[Arc<SecretKey>]>;
+pub(super) type KeyList = Arc<[Arc<SecretKey>]>;
+
+/// The same, as it changes.
+pub(super) type HubKeys = watch::Receiver<KeyList>;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TellError {
@@ -29,8 +32,9 @@ pub(super) enum TellError {
     Wish(#[source] WishError),
 }
 
-/// Answers one question, and waits until the agent has kept the answer. Whether it has.
-pub(super) async fn tell<S>(keys: &HubKeys, stream: S) -> Result<bool, TellError>
+/// Answers questions: the first one at once, and each later one when there are other keys than the agent was told of. Says
+/// by `kept` that the agent keeps those that there are.
+pub(super) async fn tell<S>(keys: &HubKeys, stream: S, kept: impl Fn()) -> Result<(), TellError>
 where
     S: AsyncRead + AsyncWrite,
 {
@@ -40,13 +44,29 @@ where
     let question = timeout(KEY_STEP_TIMEOUT, question)
         .await
         .map_err(|_| TellError::Silent)?;
-    let question = question.map_err(TellError::Stream)?.ok_or(TellError::Silent)?;
-    let answer = KeyAnswer::new(&question, keys.iter().map(AsRef::as_ref)).map_err(TellError::Question)?;
-    write_message(&mut writer, &answer).await.map_err(TellError::Stream)?;
-    // As long as the tunnel stands: an agent that waits for its Lease writes nothing before it has it.
-    let kept = read_message_within::<_, KeysKept>(&mut reader, KEY_MESSAGE_BYTES_MAX).await;
-    let kept = kept.map_err(TellError::Stream)?;
-    Ok(kept.is_some_and(|kept| kept.keys == keys.len()))
+    let mut question = question.map_err(TellError::Stream)?.ok_or(TellError::Silent)?;
+    let mut keys = keys.clone();
+    loop {
+        let told = keys.borrow_and_update().clone();
+        let answer = KeyAnswer::new(&question, told.iter().map(AsRef::as_ref)).map_err(TellError::Question)?;
+        write_message(&mut writer, &answer).await.map_err(TellError::Stream)?;
+        // As long as the tunnel stands: an agent that waits for its Lease writes nothing before it has it.
+        let said = read_message_within::<_, KeysKept>(&mut reader, KEY_MESSAGE_BYTES_MAX).await;
+        let said = said.map_err(TellError::Stream)?;
+        if said.is_some_and(|said| said.keys == told.len()) && Arc::ptr_eq(&told, &keys.borrow()) {
+            kept();
+        }
+        // An older agent asks once in a tunnel.
+        let next = read_message_within::<_, KeyQuestion>(&mut reader, KEY_MESSAGE_BYTES_MAX).await;
+        let Some(next) = next.map_err(TellError::Stream)? else {
+            return Ok(());
+        };
+        question = next;
+        if keys.changed().await.is_err() {
+            // They are what they are as long as this hub runs.
+            return std::future::pending().await;
+        }
+    }
 }
 
 /// Hears an agent's wish for another key, has it proposed, and tells the agent which of its two keys counts, until the
@@ -109,5 +129,36 @@ mod tests {
         let outcome = hear_wish(within, &registry, &events, far).await;
         assert!(matches!(outcome, Err(TellError::Wish(WishError::NotSigned(_)))));
         assert!(heard.try_recv().is_err(), "nothing is proposed");
+    }
+
+    #[tokio::test]
+    async fn an_agent_is_told_other_keys_in_the_same_tunnel_once_there_are_any() {
+        let [old, new] = [(); 2].map(|()| Arc::new(SecretKey::generate().expect("there is randomness")));
+        let lists = watch::Sender::new(KeyList::from([Arc::clone(&old)]));
+        let (mut near, far) = tokio::io::duplex(1 << 12);
+        let kept = watch::Sender::new(0);
+        let (keys, mut counted) = (lists.subscribe(), kept.subscribe());
+        let agent = async {
+            for (round, list) in [(1, vec![&old]), (2, vec![&new, &old])] {
+                let question = KeyQuestion::new([round; 32]);
+                write_message(&mut near, &question).await.expect("it is open");
+                if round == 2 {
+                    lists.send_replace(list.iter().map(|key| Arc::clone(key)).collect());
+                }
+                let answer = read_message_within::<_, KeyAnswer>(&mut near, KEY_MESSAGE_BYTES_MAX).await;
+                let answer = answer.expect("it is read").expect("it is told");
+                answer.proven(&question).expect("each key signed");
+                let told: Vec<_> = answer.keys.iter().map(|signed| signed.key.clone()).collect();
+                let expected: Vec<_> = list.iter().map(|key| key.public().to_string()).collect();
+                assert_eq!(told, expected);
+                let all = KeysKept { keys: told.len() };
+                write_message(&mut near, &all).await.expect("it is open");
+                counted.wait_for(|count| *count == round).await.expect("it is noted");
+            }
+        };
+        tokio::select! {
+            told = tell(&keys, far, || kept.send_modify(|count| *count += 1)) => unreachable!("it goes on: {told:?}"),
+            () = agent => {}
+        }
     }
 }

@@ -61,6 +61,8 @@ pub struct HubOptions {
     pub key: Arc<SecretKey>,
     /// Keys that agents are told of beside it, while one takes the other's place.
     pub other_keys: Vec<Arc<SecretKey>>,
+    /// Their files, that one's first, which are followed; none are where the keys stay what they are.
+    pub key_files: Vec<PathBuf>,
     /// Hashes of bootstrap tokens; looked at every second, once it is there.
     pub tokens: PathBuf,
     /// Names and keys that are not let in, whatever the repository says; looked at every second.

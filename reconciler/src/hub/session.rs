@@ -336,13 +336,10 @@ impl Sessions {
     /// Says the hub's keys on a stream that an agent opened.
     async fn keys(&self, (cluster, epoch): (&ClusterName, u64), responder: Responder) {
         let Ok(stream) = responder.accept() else { return };
-        match keys::tell(&self.keys, stream).await {
-            Ok(true) => self.connections.has_keys(cluster, epoch),
-            Ok(false) => {}
-            Err(error) => {
-                let error = &error as &dyn std::error::Error;
-                tracing::debug!(cluster = %cluster, error, "Lost keys stream.");
-            }
+        let kept = || self.connections.has_keys(cluster, epoch);
+        if let Err(error) = keys::tell(&self.keys, stream, kept).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(cluster = %cluster, error, "Lost keys stream.");
         }
     }
 

@@ -25,7 +25,7 @@ impl Office {
         Self::open_with(more, &[])
     }
 
-    /// As [`Self::open`], with arguments of the agent's; `NAME.key` among them is a file of the folder.
+    /// As [`Self::open`], with arguments of the agent's; `NAME.key` among those of either is a file of the folder.
     #[track_caller]
     pub(super) fn open_with(more: &[&str], of_agent: &[&str]) -> Self {
         let cluster = ControlPlane::start("paris", Options::default());
@@ -62,19 +62,20 @@ impl Office {
             &api,
         ];
         let door: Vec<_> = door.iter().map(String::as_str).collect();
-        let hub = Flotilla::hub(&[&own, &door[..], more].concat());
+        let in_folder = |words: &[&str]| -> Vec<String> {
+            let word = |word: &&str| match word.ends_with(".key") {
+                true => path(word),
+                false => (*word).to_owned(),
+            };
+            words.iter().map(word).collect()
+        };
+        let (more, of_agent) = (in_folder(more), in_folder(of_agent));
+        let (more, of_agent): (Vec<_>, Vec<_>) = (
+            more.iter().map(String::as_str).collect(),
+            of_agent.iter().map(String::as_str).collect(),
+        );
+        let hub = Flotilla::hub(&[&own, &door[..], &more].concat());
         let (journal, kubeconfig) = (path("journal"), cluster.kubeconfig().display().to_string());
-        let of_agent: Vec<_> = of_agent
-            .iter()
-            .map(|word| {
-                if word.ends_with(".key") {
-                    path(word)
-                } else {
-                    (*word).to_owned()
-                }
-            })
-            .collect();
-        let of_agent: Vec<_> = of_agent.iter().map(String::as_str).collect();
         let own = [
             "--cluster",
             "paris",
@@ -111,6 +112,11 @@ impl Office {
 
     pub(super) fn path(&self, name: &str) -> String {
         self.callers.path(name)
+    }
+
+    /// Lets the agent dial anew.
+    pub(super) fn wake_agent(&self) {
+        self.agent.signal("HUP");
     }
 
     /// What somebody at the hub's machine is told of the cluster.

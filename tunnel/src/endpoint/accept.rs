@@ -91,6 +91,19 @@ impl AcceptOptions {
             allowance: Allowance::default(),
         })
     }
+
+    /// The same with another key, and the certificate that is made from it.
+    pub fn with_key(&self, hub_key: Arc<SecretKey>) -> Result<Self, TlsError> {
+        Ok(Self {
+            tls: TlsAcceptor::from(server_config(&hub_key)?),
+            hub_key,
+            keys: Arc::clone(&self.keys),
+            version: self.version.clone(),
+            server_id: self.server_id.clone(),
+            endpoints: self.endpoints.clone(),
+            allowance: self.allowance.clone(),
+        })
+    }
 }
 
 /// Why a connection did not become a tunnel. Agents are told no more than they need.

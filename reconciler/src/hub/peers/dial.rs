@@ -123,13 +123,16 @@ impl Connection {
         let mut told = None;
         let mut since = 0;
         while !shutdown.is_cancelled() {
-            if self.dialling.registry.has_denied(&self.peer.key) {
+            let registry = &self.dialling.registry;
+            let keys = self.peer.keys.iter().copied();
+            let keys: Vec<_> = keys.filter(|key| !registry.has_denied(key)).collect();
+            if keys.is_empty() {
                 self.dialling.registry.changes().next().await;
                 continue;
             }
             let options = ConnectOptions::new(
                 self.peer.url.clone(),
-                vec![self.peer.key],
+                keys,
                 name(&self.dialling.server_id),
                 Arc::clone(&self.dialling.key),
                 now_ms(),
@@ -142,7 +145,7 @@ impl Connection {
                     self.pool.set(self.place, Some(tunnel.opener.clone()));
                     let reason = tokio::select! {
                         biased;
-                        () = self.dialling.registry.denied(&self.peer.key) => "the deny list has its key".to_owned(),
+                        () = self.dialling.registry.denied(&tunnel.peer.key) => "the deny list has its key".to_owned(),
                         reason = tunnel.session.closed() => reason.to_string(),
                         reason = self.listen(&tunnel.opener, &mut since) => reason,
                     };

@@ -42,8 +42,17 @@ pub(super) use listen::{Here, Listening, listen};
 pub struct Peer {
     /// `wss://host:port` of its `--listen-peers`.
     pub url: String,
-    /// The key that it proves.
-    pub key: PublicKey,
+    /// Its keys, any of which it may prove: two while one takes the other's place.
+    pub keys: Vec<PublicKey>,
+}
+
+/// A part of what the flag says, which commas divide: another hub, or one more key of the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerPart {
+    /// `URL=KEY`
+    Peer(Peer),
+    /// `KEY`
+    Key(PublicKey),
 }
 
 /// Other hubs, and where they come in.
@@ -73,8 +82,33 @@ impl FromStr for Peer {
             .map_err(|error| format!("the key of {url} cannot be read: {error}"))?;
         Ok(Self {
             url: url.to_owned(),
-            key,
+            keys: vec![key],
         })
+    }
+}
+
+impl FromStr for PeerPart {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(key) => Ok(Self::Key(key)),
+            Err(_) => text.parse().map(Self::Peer),
+        }
+    }
+}
+
+impl Peer {
+    /// Other hubs with all their keys. `None` where a key stands before any hub.
+    pub fn of(words: impl IntoIterator<Item = PeerPart>) -> Option<Vec<Self>> {
+        let mut peers: Vec<Self> = Vec::new();
+        for word in words {
+            match word {
+                PeerPart::Peer(peer) => peers.push(peer),
+                PeerPart::Key(key) => peers.last_mut()?.keys.push(key),
+            }
+        }
+        Some(peers)
     }
 }
 

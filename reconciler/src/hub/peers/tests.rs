@@ -156,7 +156,7 @@ impl Holder {
     fn peer(&self) -> Peer {
         Peer {
             url: self.url.clone(),
-            key: self.key.public(),
+            keys: vec![self.key.public()],
         }
     }
 
@@ -624,7 +624,16 @@ fn what_another_hub_calls_itself_is_bounded_and_no_other_address() {
 fn another_hub_is_named_by_address_and_key() {
     let public = key().public();
     let peer: Peer = format!("wss://hub-b:7444={public}").parse().expect("it is well said");
-    assert_eq!((peer.url.as_str(), peer.key), ("wss://hub-b:7444", public));
+    assert_eq!((peer.url.as_str(), &peer.keys), ("wss://hub-b:7444", &vec![public]));
+    let words =
+        |text: &str| -> Vec<PeerPart> { text.split(',').map(|word| word.parse().expect("well said")).collect() };
+    let next = key().public();
+    let peers = Peer::of(words(&format!("wss://b:1={public},{next},wss://c:1={next}"))).expect("two hubs");
+    assert_eq!(
+        peers.iter().map(|peer| peer.keys.clone()).collect::<Vec<_>>(),
+        [vec![public, next], vec![next]]
+    );
+    assert_eq!(Peer::of(words(&next.to_string())), None, "whose key is it");
     for wrong in ["", "wss://hub-b:7444", "https://hub-b=x", "wss://hub-b:7444=x"] {
         assert!(wrong.parse::<Peer>().is_err(), "{wrong}");
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 use futures_util::future::{join, join_all};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -25,6 +25,8 @@ use crate::hub::deny::Denied;
 use crate::hub::engine::{RemoteState, State};
 use crate::hub::gateway::Doors;
 use crate::hub::keeper::Keeper;
+use crate::hub::key_files::Follower;
+use crate::hub::keys::KeyList;
 use crate::hub::options::{HubError, HubOptions};
 use crate::hub::peers::{self, Dialling, Endpoints, FirstWords, Here, Listening, Peer, PeerOptions};
 use crate::hub::planner::Planner;
@@ -62,14 +64,16 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         helm: options.helm.clone(),
         earlier_managers: options.earlier_managers.clone(),
     };
+    let keys: KeyList = std::iter::once(&options.key)
+        .chain(&options.other_keys)
+        .cloned()
+        .collect();
+    let keys = watch::Sender::new(keys);
     let sessions = Sessions {
         events,
         dispatch: Arc::default(),
         keeper: Arc::new(Keeper::new(opened.repository)),
-        keys: std::iter::once(&options.key)
-            .chain(&options.other_keys)
-            .cloned()
-            .collect(),
+        keys: keys.subscribe(),
         registry: Arc::default(),
         pushing: Arc::new(Pushing::new(appliers.clone())),
         arrivals: Arc::default(),
@@ -137,7 +141,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         look_at_state: Arc::default(),
         look_now: Arc::default(),
         look_at_objects: Arc::default(),
-        key: Arc::clone(&options.key),
+        keys: sessions.keys.clone(),
         refusals: Arc::new(Mutex::new(Backoff::new(WRITE_RETRY, WRITE_RETRY_MAX))),
     };
     let routes = Routes::new(
@@ -156,7 +160,15 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     });
     let beside = beside.run(stop.clone()).instrument(tracing::info_span!("peers"));
     // A task of its own, so that it goes on while the others end.
-    let gateway = welcome((doors, accept), sessions, first_words, stop.clone());
+    let accept = watch::Sender::new(Arc::new(accept));
+    let accepts = accept.subscribe();
+    let follower = Follower {
+        files: options.key_files.clone(),
+        keys,
+        accept,
+        connections: Arc::clone(&sessions.connections),
+    };
+    let gateway = welcome((doors, accepts), (sessions, follower), first_words, stop.clone());
     let mut gateway = AbortOnDropHandle::new(tokio::spawn(gateway));
     // Answers until the hub is gone: whoever asks meanwhile is told that it is ending.
     let api = serve::run(api, &routes, CancellationToken::new());
@@ -264,7 +276,7 @@ async fn beside(
     } = &options.peers;
     let listening = match *listen {
         Some(address) => {
-            let keys = peers.iter().map(|peer| peer.key).collect();
+            let keys = peers.iter().flat_map(|peer| peer.keys.iter().copied()).collect();
             let door = options.door.as_ref();
             let here = Here {
                 state: Arc::clone(state),
@@ -314,8 +326,8 @@ impl Beside {
 
 /// Lets agents in once it is known which ones there are, and where other hubs are, which agents are told as they come.
 async fn welcome(
-    (doors, accept): (Doors, AcceptOptions),
-    sessions: Sessions,
+    (doors, accepts): (Doors, watch::Receiver<Arc<AcceptOptions>>),
+    (sessions, follower): (Sessions, Follower),
     first_words: Arc<FirstWords>,
     stop: CancellationToken,
 ) {
@@ -326,7 +338,11 @@ async fn welcome(
     };
     let known = stop.run_until_cancelled(known).await;
     if known.is_some() {
-        gateway::run(doors, accept, sessions, stop).await;
+        tokio::select! {
+            () = gateway::run(doors, accepts, sessions, stop) => {}
+            // As long as somebody may be let in.
+            () = follower.run() => {}
+        }
     }
 }
 

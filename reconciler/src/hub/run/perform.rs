@@ -70,7 +70,9 @@ impl Hub {
     /// Has a cluster told what it should have.
     fn tell(&self, cluster: &ClusterName) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let sign = |bytes: &[u8]| self.key.sign(bytes).to_vec();
+        let keys = self.keys.borrow().clone();
+        // The first one, which every agent knows.
+        let sign = |bytes: &[u8]| keys.first().map(|key| key.sign(bytes).to_vec()).unwrap_or_default();
         let envelope = state.envelope(cluster).map(|envelope| Envelope {
             lineage_grant: state.lineage_grant(cluster, sign),
             ..envelope

@@ -6,7 +6,6 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
-use tunnel::SecretKey;
 
 use super::SharedState;
 use crate::apply::Backoff;
@@ -17,6 +16,7 @@ use crate::hub::dispatch::Dispatch;
 use crate::hub::engine::{Event, next_time, step};
 use crate::hub::joining::Joining;
 use crate::hub::keeper::Keeper;
+use crate::hub::keys::HubKeys;
 use crate::hub::objects::Objects;
 use crate::hub::options::{HubError, HubOptions, OnRewrite};
 use crate::hub::planner::Planner;
@@ -49,7 +49,7 @@ pub(super) struct Hub {
     /// Somebody asks for a look at both, and at the remote.
     pub(super) look_now: Arc<Notify>,
     pub(super) look_at_objects: Arc<Notify>,
-    pub(super) key: Arc<SecretKey>,
+    pub(super) keys: HubKeys,
     /// How long a write rests that failed.
     pub(super) refusals: Arc<Mutex<Backoff>>,
 }

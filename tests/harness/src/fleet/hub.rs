@@ -80,6 +80,7 @@ impl Hub {
             api: Listen::Tcp(setup.api),
             key: setup.key,
             other_keys: Vec::new(),
+            key_files: Vec::new(),
             earlier_managers: Vec::new(),
             deny_file: None,
             tokens: PathBuf::from("flotilla-hub.tokens"),
