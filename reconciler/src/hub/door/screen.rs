@@ -216,17 +216,6 @@ mod tests {
             headers(&[("accept", "application/json"), ("user-agent", "kubectl")])
         );
         assert!(to_cluster(&all, Class::Interactive).contains_key(header::UPGRADE));
-        let exec = headers(&[(
-            "Sec-WebSocket-Protocol",
-            "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0",
-        )]);
-        let exec = to_cluster(&exec, Class::Interactive);
-        assert_eq!(exec, headers(&[("sec-websocket-protocol", "v5.channel.k8s.io")]));
-        let token = headers(&[(
-            "Sec-WebSocket-Protocol",
-            "base64url.bearer.authorization.k8s.io.c2VjcmV0",
-        )]);
-        assert!(to_cluster(&token, Class::Interactive).is_empty());
     }
 
     #[test]
