@@ -73,7 +73,9 @@ fn dials_anew(office: &Office, times: usize) {
     office.wake_agent();
     eventually(LIMIT, "the agent is in by the key that is shown", || {
         let text = office.agent_log();
-        (text.matches("Connected to hub.").count() == times).then_some(()).ok_or(text)
+        (text.matches("Connected to hub.").count() == times)
+            .then_some(())
+            .ok_or(text)
     });
 }
 

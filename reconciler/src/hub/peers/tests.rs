@@ -625,8 +625,9 @@ fn another_hub_is_named_by_address_and_key() {
     let public = key().public();
     let peer: Peer = format!("wss://hub-b:7444={public}").parse().expect("it is well said");
     assert_eq!((peer.url.as_str(), &peer.keys), ("wss://hub-b:7444", &vec![public]));
-    let words =
-        |text: &str| -> Vec<PeerPart> { text.split(',').map(|word| word.parse().expect("well said")).collect() };
+    let words = |text: &str| -> Vec<crate::hub::PeerPart> {
+        text.split(',').map(|word| word.parse().expect("well said")).collect()
+    };
     let next = key().public();
     let peers = Peer::of(words(&format!("wss://b:1={public},{next},wss://c:1={next}"))).expect("two hubs");
     assert_eq!(
