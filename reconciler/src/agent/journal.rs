@@ -186,6 +186,19 @@ impl Journal {
         Ok(journal)
     }
 
+    /// The keys of hubs that stand in a folder, which may be another agent's at work: the file is there whole or not at all.
+    pub(super) async fn hub_keys_of(folder: PathBuf) -> Result<Vec<KeySet>, JournalError> {
+        let read = move || {
+            let path = folder.join(HUB_KEYS_FILE);
+            let keys: Option<Vec<KeySet>> = read_json(&LocalFiles, &path)?;
+            Ok(keys.unwrap_or_default())
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok(keys) => keys,
+            Err(join) => std::panic::resume_unwind(join.into_panic()),
+        }
+    }
+
     /// Makes the folder itself last, whoever made it and whenever that was: what is synced in a folder that a loss
     /// of power takes away goes with it. Folders that may not be opened were made by somebody else long ago.
     fn sync_above(&self) {
@@ -337,25 +350,11 @@ impl Journal {
     }
 
     fn read_json<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, JournalError> {
-        let damaged = |source| JournalError::Damaged {
-            path: path.to_owned(),
-            source,
-        };
-        let Some(bytes) = self.read_file(path)? else {
-            return Ok(None);
-        };
-        serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+        read_json(&*self.files, path)
     }
 
     fn read_file(&self, path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
-        match self.files.read(path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(JournalError::Read {
-                path: path.to_owned(),
-                source,
-            }),
-        }
+        read_file(&*self.files, path)
     }
 
     /// Writes beside the file's place, and moves it there once it is on disk: whatever happens, there is the
@@ -379,5 +378,27 @@ impl Journal {
             path: folder.to_owned(),
             source,
         })
+    }
+}
+
+fn read_json<T: DeserializeOwned>(files: &dyn Files, path: &Path) -> Result<Option<T>, JournalError> {
+    let damaged = |source| JournalError::Damaged {
+        path: path.to_owned(),
+        source,
+    };
+    let Some(bytes) = read_file(files, path)? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+}
+
+fn read_file(files: &dyn Files, path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
+    match files.read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(JournalError::Read {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }

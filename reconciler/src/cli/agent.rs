@@ -12,7 +12,7 @@ use tunnel::{Allowance, Token};
 
 use super::join::Join;
 use super::place::{Place, next_key};
-use crate::agent::{self, AgentOptions, Allow, JournalPlace, KeyPlace, Policy};
+use crate::agent::{self, AgentOptions, Allow, KeyPlace, Policy};
 use crate::audit::AuditTo;
 
 /// Keep one cluster as the hub says, and go on while the hub is away.
@@ -36,11 +36,6 @@ pub(super) struct Agent {
         value_parser = bootstrap_token
     )]
     bootstrap_token: Option<Token>,
-    /// Where what was taken is kept, so that an agent that restarts without its hub goes on with it: a folder, or
-    /// secret:NAMESPACE/NAME for Secrets of the cluster. Without it, secret:flotilla-system/flotilla-journal for a pod
-    /// inside the cluster, and the folder flotilla-CLUSTER.journal elsewhere.
-    #[arg(long, env = "FLOTILLA_JOURNAL")]
-    journal: Option<JournalPlace>,
     /// The name of the pod that it runs in, for the cluster's Lease: a container that was killed goes on at once.
     #[arg(long, env = "FLOTILLA_POD")]
     pod: Option<String>,
@@ -138,6 +133,7 @@ pub(super) fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf
 pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     let place = arguments.place;
     let (cluster, way) = (place.cluster()?, place.way.way()?);
+    let journal = place.journal(&cluster);
     let api_server = place.api_server().await;
     let key = place.key(&cluster, api_server.as_ref()).await?;
     let api_server = match place.kubeconfig {
@@ -154,10 +150,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         hub_keys: place.hub_keys,
         key,
         next_key,
-        journal: arguments.journal.unwrap_or_else(|| match place.kubeconfig {
-            Some(_) => PathBuf::from(format!("flotilla-{cluster}.journal")).into(),
-            None => JournalPlace::in_cluster(),
-        }),
+        journal,
         token: arguments.bootstrap_token.unwrap_or_default(),
         pod: arguments.pod.filter(|pod| !pod.is_empty()),
         age_key_file: arguments.age_key_file,

@@ -24,6 +24,7 @@ pub(super) async fn run(arguments: Doctor) -> anyhow::Result<ExitCode> {
     let api_server = place.api_server().await;
     let patient = Patient {
         key: place.key(&cluster, api_server.as_ref()).await?,
+        journal: place.journal(&cluster),
         way: place.way.way()?,
         client: api_server.map(|server| server.client).map_err(|error| line(&error)),
         hubs: place.hubs,

@@ -11,7 +11,7 @@ use tunnel::{PublicKey, SecretKey};
 use super::hub_url::hub_url;
 use super::keys;
 use super::way::WayFlags;
-use crate::agent::{KeyPlace, key_secret};
+use crate::agent::{JournalPlace, KeyPlace, key_secret};
 use crate::apply::{ApiServer, ClientError};
 use crate::fault::line;
 
@@ -38,6 +38,11 @@ pub(super) struct Place {
     /// A context of that kubeconfig; without it, the current one.
     #[arg(long, env = "FLOTILLA_CONTEXT", requires = "kubeconfig")]
     context: Option<String>,
+    /// Where what was taken is kept, so that an agent that restarts without its hub goes on with it: a folder, or
+    /// secret:NAMESPACE/NAME for Secrets of the cluster. Without it, secret:flotilla-system/flotilla-journal for a pod
+    /// inside the cluster, and the folder flotilla-CLUSTER.journal elsewhere.
+    #[arg(long, env = "FLOTILLA_JOURNAL")]
+    journal: Option<JournalPlace>,
     #[command(flatten)]
     pub(super) way: WayFlags,
 }
@@ -65,6 +70,14 @@ impl Place {
                 )?))
             }
         }
+    }
+
+    /// Its journal.
+    pub(super) fn journal(&self, cluster: &ClusterName) -> JournalPlace {
+        self.journal.clone().unwrap_or_else(|| match self.kubeconfig {
+            Some(_) => PathBuf::from(format!("flotilla-{cluster}.journal")).into(),
+            None => JournalPlace::in_cluster(),
+        })
     }
 
     /// Its API server.

@@ -1,7 +1,7 @@
 //! The way to a hub: one dial, whose outcome tells how far it came.
 
 use tunnel::limits::PROBE_EPOCH;
-use tunnel::{AskError, ConnectError, DialError, GoAwayReason, HandshakeError, PeerInfo, Proxy};
+use tunnel::{AskError, ConnectError, DialError, GoAwayReason, HandshakeError, PeerInfo, Proxy, PublicKey};
 
 use super::{Patient, Step, Verdict};
 use crate::agent::Way;
@@ -41,8 +41,8 @@ impl Stage {
 }
 
 /// Dials once, as an agent that only asks.
-pub(super) async fn examine(patient: &Patient, url: &str) -> Vec<Step> {
-    let (pins, key) = (patient.hub_keys.clone(), patient.key.clone());
+pub(super) async fn examine(patient: &Patient, hub_keys: &[PublicKey], url: &str) -> Vec<Step> {
+    let (pins, key) = (hub_keys.to_vec(), patient.key.clone());
     let options = patient.way.options(url, pins, &patient.cluster, key, PROBE_EPOCH);
     let addresses = match patient.way.first_stop(url) {
         None => String::new(),

@@ -5,13 +5,14 @@
 
 mod api_server;
 mod hub;
+mod journal;
 
 use std::sync::Arc;
 
 use render::ClusterName;
 use tunnel::{PublicKey, SecretKey};
 
-use super::Way;
+use super::{JournalPlace, Way};
 
 /// What an agent would run with.
 pub struct Patient {
@@ -25,6 +26,8 @@ pub struct Patient {
     pub hub_keys: Vec<PublicKey>,
     /// The cluster's own key.
     pub key: Arc<SecretKey>,
+    /// Where the agent keeps what it took.
+    pub journal: JournalPlace,
     /// Client of the cluster's API server, or why there is none.
     pub client: Result<kube::Client, String>,
 }
@@ -76,9 +79,10 @@ impl Step {
 
 /// Looks at everything. Steps of several hubs follow one another.
 pub async fn examine(patient: &Patient) -> Vec<(String, Vec<Step>)> {
-    let mut rooms = Vec::new();
+    let (hub_keys, step) = journal::examine(patient).await;
+    let mut rooms = vec![("journal".to_owned(), vec![step])];
     for url in &patient.hubs {
-        rooms.push((url.clone(), hub::examine(patient, url).await));
+        rooms.push((url.clone(), hub::examine(patient, &hub_keys, url).await));
     }
     rooms.push(("API server".to_owned(), api_server::examine(&patient.client).await));
     rooms
