@@ -28,19 +28,37 @@ fn function(line: &str) -> Option<&str> {
     line.strip_prefix("fn ")?.split(['(', '<']).next()
 }
 
-#[test]
-fn every_covered_case_names_a_test_that_exists() {
-    let text = sources::read("tests/cases.md");
-    let (_, covered) = text.split_once("## Covered").expect("cases.md lists what is covered");
-    let covered = covered.split("\n## ").next().unwrap_or_default();
+/// Every row of the tables under a heading names tests that exist.
+#[track_caller]
+fn assert_rows_name_tests(paper: &str, heading: &str) {
+    let text = sources::read(paper);
+    let (_, section) = text.split_once(heading).expect("the paper has this heading");
+    let section = section.split("\n## ").next().unwrap_or_default();
     let tests = all();
-    for row in covered.lines().filter(|line| line.starts_with("| ")).skip(1) {
+    let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(!rows.is_empty(), "{paper} has a table under {heading:?}");
+    for row in rows {
         let names: Vec<_> = row.split('`').skip(1).step_by(2).collect();
-        assert!(!names.is_empty(), "a covered case names its test: {row}");
+        assert!(!names.is_empty(), "each row names its test: {row}");
         for name in names {
             assert!(tests.iter().any(|test| test == name), "no test is called {name}: {row}");
         }
     }
+}
+
+#[test]
+fn every_covered_case_names_a_test_that_exists() {
+    assert_rows_name_tests("tests/cases.md", "## Covered");
+}
+
+#[test]
+fn what_clusters_behind_nat_promise_has_a_test_for_each_sentence() {
+    assert_rows_name_tests("tests/cases.md", "## What clusters behind NAT promise");
+}
+
+#[test]
+fn what_peers_that_mean_ill_try_has_a_test_for_each_try() {
+    assert_rows_name_tests("SECURITY.md", "What is tried on every run of the tests");
 }
 
 #[test]

@@ -102,3 +102,24 @@ fn a_link_that_falls_silent_is_noticed_at_both_ends_and_a_hub_that_moved_is_foun
     });
     world.greet("good evening");
 }
+
+#[test]
+fn an_agent_finds_its_api_server_again_at_another_port_with_another_certificate() {
+    let mut world = World::start(&["essen"]);
+    let relay = Relay::start(at(world.places[0].site.outside()), world.secured);
+    world.start_agent(0, &relay.address().to_string(), &[], &[]);
+    world.greet("good morning");
+    let before = world.places[0].cluster.url();
+    world.places[0].cluster.move_apiserver();
+    assert_ne!(world.places[0].cluster.url(), before);
+    // Its kubeconfig says where and with which certificate, and nobody restarts the agent.
+    world.greet("good day");
+    let log = world.places[0].log();
+    let failed = log
+        .lines()
+        .filter(|line| line.contains(" WARN ") || line.contains(" ERROR "));
+    assert!(
+        failed.count() < 60,
+        "less than a line a second while it was away: {log}"
+    );
+}

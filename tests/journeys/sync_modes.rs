@@ -151,6 +151,15 @@ fn an_agent_that_does_not_lend_its_rights_says_what_to_do() {
         if is_told { Ok(()) } else { Err(told) }
     });
     // And nobody else applies behind its back, until Git says so.
+    let unheard = config_map("shop", "greeting", "unheard");
+    let commit = fleet.push("Say it", &[("feeds/web/greeting.yaml", &unheard)]);
+    fleet.until_released(&commit);
+    fleet.until_text(&["amsterdam", "colombo"], GREETING, "unheard");
+    assert_eq!(fleet.text(CLUSTER, GREETING).as_deref(), Some("hello"));
+    eventually(LIMIT, "nobody has the Lease", || match lease(&fleet).0 {
+        holder if holder.is_empty() => Ok(()),
+        holder => Err(holder),
+    });
     set(&fleet, CLUSTER, "Dual");
     greet(&fleet, "by the agent again");
 }

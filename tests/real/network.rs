@@ -119,7 +119,7 @@ fn a_connect_proxy_leads_on_only_who_knows_the_password() {
 }
 
 #[test]
-fn the_nginx_of_the_documents_starts_and_answers() {
+fn the_nginx_of_the_documents_starts_and_starts_again() {
     let port = flotilla_tests::ports::free();
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let mut nginx = Nginx::start(address, "hub.test", echo());

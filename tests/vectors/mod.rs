@@ -25,7 +25,7 @@ use crate::architecture::test_names;
 use crate::inputs::with_inputs;
 
 /// The vectors of these areas at the time of writing; what a run without inputs leaves out.
-const VECTORS: usize = 166;
+const VECTORS: usize = 167;
 
 /// One question to upstream, and its answer.
 struct Vector {
@@ -65,13 +65,12 @@ const BY_SESSION: &str =
 
 const BY_KEY: &str = "a cluster is who proves the key in its file: no token of a ServiceAccount is made or read, and no path names who dials";
 const NAMED_PEERS: &str = "other hubs are named by address and key; no Lease carries an address and a token";
-const OWN_ADDRESSES: &str =
-    "a person's kubeconfig names the hub's door and the cluster; no API is rewritten under another group for it";
+const OWN_ADDRESSES: &str = "a kubeconfig names the hub's door and a cluster, and no API is rewritten; the door takes upstream's URLs as they stand";
 
 const OWN_FORM: &str = "a_path_names_its_cluster_in_our_form_and_in_each_of_clusternets";
 
 /// Each area's answer, by the beginning of its name; the longest beginning wins.
-const AREAS: [(&str, Asked); 52] = [
+const AREAS: [(&str, Asked); 53] = [
     ("bind-order", Once(schedule::bind_order)),
     (
         "bootstrap-token",
@@ -92,6 +91,13 @@ const AREAS: [(&str, Asked); 52] = [
     (
         "cluster-ready",
         Never(BY_SESSION, "a_cluster_that_was_not_heard_yet_is_known_as_such"),
+    ),
+    (
+        "discovery-secret",
+        Never(
+            "no controller of Cluster API hands out registrations: a token is made by who runs the hub, for one name",
+            "a_token_gives_the_right_to_ask_and_nothing_else",
+        ),
     ),
     ("dynamic-assign", Both(dividing::dynamic_assign)),
     ("dynamic-divide", Both(dividing::dynamic_divide)),

@@ -181,6 +181,14 @@ impl ControlPlane {
         self.wait_ready();
     }
 
+    /// Ends the API server at once, and starts it on another port with another certificate. Its kubeconfigs are written anew; a
+    /// controller manager would not read them again.
+    #[track_caller]
+    pub fn move_apiserver(&mut self) {
+        self.servers.move_apiserver();
+        self.wait_ready();
+    }
+
     /// The last lines of every log.
     pub fn log_tails(&self) -> String {
         self.servers.log_tails()

@@ -88,6 +88,14 @@ impl Servers {
         self.apiserver = None;
     }
 
+    /// As after a move to another machine: another port, and a certificate that nobody has seen.
+    pub(super) fn move_apiserver(&mut self) {
+        self.stop_apiserver();
+        fs::remove_dir_all(self.folder.join("certificates")).expect("an API server that ran has certificates");
+        self.port = ports::free();
+        self.restart_apiserver();
+    }
+
     pub(super) fn apiserver_runs(&self) -> bool {
         self.apiserver.is_some()
     }

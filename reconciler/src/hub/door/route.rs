@@ -189,6 +189,12 @@ mod tests {
         check("/apis/fleet.flotilla.dev/v1alpha1/subscriptions", "hub");
         check(&sockets("1-2-3/proxy/direct/api"), "direct 1-2-3 /api");
         check(&sockets("1-2-3/proxy/direct"), "direct 1-2-3 /");
+        // As Clusternet's clients write it, and its shadow API without `proxy`, which no cluster is behind.
+        check(
+            &sockets("a-valid-uid/proxy/direct/version"),
+            "direct a-valid-uid /version",
+        );
+        check(&sockets("abc/https/another.k8s.io/api/v1/foos"), "incomplete");
         check(
             &sockets("x/proxy/https/kubernetes.default.svc/api/v1"),
             "direct x /api/v1",
