@@ -304,7 +304,7 @@ fn the_pages_manifests_are_enough_for_an_agent_and_touch_no_other_namespace() {
         "{shown}"
     );
     assert!(
-        shown["serviceCIDR"].is_array() && shown["lastObservedTime"].is_string(),
+        shown["serviceCIDR"].is_string() && shown["lastObservedTime"].is_string(),
         "{shown}"
     );
     drop(agent);

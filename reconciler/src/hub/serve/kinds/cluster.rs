@@ -121,7 +121,10 @@ fn status(
     );
     // In Clusternet's words.
     if let Some(Value::Object(facts)) = view.facts.as_ref().map(plain) {
-        facts.into_iter().for_each(|(field, value)| put(&field, Some(value)));
+        for (field, value) in facts {
+            let (field, value) = worded(&field, value);
+            put(field, Some(value));
+        }
     }
     if let Some((count, allocatable)) = &view.nodes {
         put("nodeStatistics", Some(json!({ "nodes": count })));
@@ -176,4 +179,32 @@ fn cells(cluster: &Cluster, view: &ClusterView) -> Vec<Value> {
         or_dash(Some(cluster.cluster_id.clone())),
         message,
     ]
+}
+
+/// A fact as Clusternet has it: of addresses one text, as the control plane's flags have it, and those of pods are the cluster's.
+fn worded(field: &str, value: Value) -> (&str, Value) {
+    let field = if field == "podCIDR" { "clusterCIDR" } else { field };
+    let value = match value {
+        Value::Array(ranges) => {
+            let ranges: Vec<_> = ranges.iter().filter_map(Value::as_str).collect();
+            json!(ranges.join(","))
+        }
+        value => value,
+    };
+    (field, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_addresses_are_called_as_clusternet_calls_them() {
+        let both = json!(["10.244.0.0/16", "fd00:10:244::/56"]);
+        let one = json!("10.244.0.0/16,fd00:10:244::/56");
+        assert_eq!(worded("podCIDR", both), ("clusterCIDR", one));
+        let services = worded("serviceCIDR", json!(["10.96.0.0/12"]));
+        assert_eq!(services, ("serviceCIDR", json!("10.96.0.0/12")));
+        assert_eq!(worded("healthz", json!(true)), ("healthz", json!(true)));
+    }
 }
