@@ -3,12 +3,16 @@
 //! In: lines. Out: the same lines, written by a thread of their own. What a line says is whose log it is: hub and agent
 //! each have their own words. A payload, a query and a credential are in neither.
 
+mod folded;
+
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tokio::sync::mpsc;
+
+pub(crate) use folded::{Alike, Folded};
 
 use crate::limits::AUDIT_LINES_MAX;
 

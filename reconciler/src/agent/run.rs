@@ -124,14 +124,14 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     };
     let (applied, report) = watch::channel(ApplyReport::default());
     let counts = Arc::new(Counts::default());
-    let gate = Gate::new(
+    let gate = Arc::new(Gate::new(
         options.cluster.clone(),
         options.allow,
         holdings.mode(),
         options.client.clone(),
         audit,
         Arc::clone(&counts),
-    );
+    ));
     let dialer = Arc::new(Dialer {
         cluster: options.cluster,
         hubs: options.hubs,
@@ -142,7 +142,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         },
         allowance: options.allowance,
         streams: Streams {
-            gate: Arc::new(gate),
+            gate: Arc::clone(&gate),
             holdings: Arc::clone(&holdings),
         },
         holdings: Arc::clone(&holdings),
@@ -159,6 +159,8 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     // The applier ends by itself at shutdown, after it gave its lease back; the tunnel is of no use without
     // it, and ends with it.
     let _dialling = AbortOnDropHandle::new(tokio::spawn(dial));
+    let folded = async move { gate.write_folded(shutdown).await };
+    let _folding = AbortOnDropHandle::new(tokio::spawn(folded.instrument(tracing::info_span!("audit"))));
     let look = async move { keeper.look().await };
     let look = look.instrument(tracing::info_span!("presence"));
     let _looking = AbortOnDropHandle::new(tokio::spawn(look));

@@ -1,24 +1,25 @@
 //! Serves one stream that the hub opened to what this cluster lends: asks the policy, carries, and writes the audit line.
 
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Client;
 use render::ClusterName;
 use render::model::SyncMode;
 use tokio::io::copy_bidirectional;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tunnel::{IncomingOpen, Open, OpenCode, Responder, StreamError, TargetClass, TunnelStream};
 
 use super::dial::{dial, resolved};
-use super::line::{Begun, Counted};
+use super::line::{Begun, Counted, Line};
 use super::{Answered, Entry, Forwarding, Lent, Policy, Room, identity, serve};
 use crate::agent::counts::Counts;
 use crate::agent::look;
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, Folded};
 use crate::fault;
-use crate::limits::PINGS_MAX;
+use crate::limits::{AUDIT_LOOK, PINGS_MAX};
 use crate::wire::PING_TARGET;
 
 /// How a stream ended that nobody cut off.
@@ -37,6 +38,7 @@ pub(in crate::agent) struct Gate {
     /// A ping is one request of the API server, and waits behind no question.
     pinging: Arc<Semaphore>,
     audit: AuditLog,
+    folded: Mutex<Folded<Line>>,
     counts: Arc<Counts>,
 }
 
@@ -59,6 +61,7 @@ impl Gate {
             looking: Arc::new(Semaphore::new(1)),
             pinging: Arc::new(Semaphore::new(PINGS_MAX)),
             audit,
+            folded: Mutex::default(),
             counts,
         }
     }
@@ -68,7 +71,31 @@ impl Gate {
         let IncomingOpen { open, responder } = opened;
         let mut begun = Begun::new(&self.cluster, &open);
         let closed = self.carry(&open, responder, &mut begun, ended).await;
-        self.audit.write(&begun.ended(closed)).await;
+        let line = self.folded().fold(begun.ended(closed), Instant::now());
+        if let Some(line) = line {
+            self.audit.write(&line).await;
+        }
+    }
+
+    /// Until shutdown, writes what the audit log left out of watches that are alike.
+    pub(in crate::agent) async fn write_folded(&self, shutdown: CancellationToken) {
+        loop {
+            let rest = shutdown.run_until_cancelled(sleep(AUDIT_LOOK)).await;
+            let due = match rest {
+                Some(()) => self.folded().due(Instant::now()),
+                None => self.folded().rest(),
+            };
+            for line in due {
+                self.audit.write(&line).await;
+            }
+            if rest.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn folded(&self) -> MutexGuard<'_, Folded<Line>> {
+        self.folded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a stream is lent now. A ping asks for no more than a version, and is what a person tries first.

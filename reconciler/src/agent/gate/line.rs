@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 use tunnel::Open;
 
+use crate::audit::Alike;
 use crate::telemetry::elapsed_ms;
 use crate::wire::Caller;
 
@@ -58,6 +59,9 @@ pub(in crate::agent) struct Line {
     /// To the hub.
     bytes_down: u64,
     duration_ms: u64,
+    /// How many watches like it this line stands for beside itself.
+    #[serde(skip_serializing_if = "is_zero")]
+    more: u64,
     /// `done`, or as the stream's reset was called.
     close: &'static str,
 }
@@ -136,6 +140,25 @@ impl Line {
             self.namespace.clone_from(namespace);
             self.name.clone_from(name);
         }
+    }
+}
+
+/// Watches of one person and the same objects are alike.
+impl Alike for Line {
+    type Kind = [String; 4];
+
+    fn kind(&self) -> Option<Self::Kind> {
+        let is_watch = self.verb == "watch" && self.code.is_some_and(|code| (200..300).contains(&code));
+        // The hub's own are many, and each is a line of its own: they last.
+        let is_somebodys = !self.user.is_empty();
+        let kind = [&self.user, &self.resource, &self.namespace, &self.name];
+        (is_watch && is_somebodys).then(|| kind.map(String::clone))
+    }
+
+    fn stand_for(&mut self, earlier: &Self) {
+        self.more += earlier.more + 1;
+        self.bytes_up += earlier.bytes_up;
+        self.bytes_down += earlier.bytes_down;
     }
 }
 

@@ -9,9 +9,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::folded::Folded;
 use super::tally::Tally;
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, Folded};
 use crate::hub::clock::seconds;
 use crate::limits::{AUDIT_LINES_MAX, AUDIT_LOOK, AUDIT_ROOM_TIMEOUT};
 
@@ -88,7 +87,7 @@ impl Line {
 /// Takes lines.
 pub(super) struct Audit {
     log: AuditLog,
-    folded: Mutex<Folded>,
+    folded: Mutex<Folded<Line>>,
     tally: Arc<Tally>,
 }
 
@@ -160,7 +159,7 @@ impl Audit {
         }
     }
 
-    fn folded(&self) -> MutexGuard<'_, Folded> {
+    fn folded(&self) -> MutexGuard<'_, Folded<Line>> {
         self.folded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,6 +20,7 @@ struct Hub {
     opener: Opener,
     mode: watch::Sender<SyncMode>,
     counts: Arc<Counts>,
+    gate: Arc<Gate>,
     folder: tempfile::TempDir,
     _session: Session,
     _serves: AbortOnDropHandle<()>,
@@ -40,10 +41,11 @@ impl Hub {
         let gate = Arc::new(Gate::new(cluster, policy, told, client, audit, Arc::clone(&counts)));
         let (hub, agent) = tunnels().await;
         let mut incoming = agent.incoming;
+        let serving = Arc::clone(&gate);
         let serves = tokio::spawn(async move {
             let ended = CancellationToken::new();
             while let Some(opened) = incoming.next().await {
-                let (gate, ended) = (Arc::clone(&gate), ended.clone());
+                let (gate, ended) = (Arc::clone(&serving), ended.clone());
                 tokio::spawn(async move { gate.open(opened, &ended).await });
             }
             drop(agent.session);
@@ -52,6 +54,7 @@ impl Hub {
             opener: hub.opener,
             mode,
             counts,
+            gate,
             folder,
             _session: hub.session,
             _serves: AbortOnDropHandle::new(serves),
@@ -314,4 +317,27 @@ async fn who_wanted_another_protocol_and_gets_an_answer_instead_reads_it_to_its_
         let answer = answer.expect("the stream ends in good order");
         assert!(answer.starts_with("HTTP/1.1 ") && answer.ends_with('}'), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn watches_that_are_alike_are_one_line_that_counts_them() {
+    let hub = Hub::start(&["read"]).await;
+    let ask = |path: &'static str| hub.get("ann", path);
+    for _ in 0..3 {
+        ask("/api/v1/namespaces/a/pods?watch=true").await.expect("an answer");
+    }
+    ask("/api/v1/namespaces/b/pods?watch=true").await.expect("an answer");
+    ask("/api/v1/namespaces/a/pods").await.expect("an answer");
+    hub.lines(3).await;
+    let ending = CancellationToken::new();
+    ending.cancel();
+    hub.gate.write_folded(ending).await;
+    let lines = hub.lines(4).await;
+    let told: Vec<_> = lines
+        .iter()
+        .map(|line| [&line["verb"], &line["namespace"], &line["more"]])
+        .map(|told| told.map(ToString::to_string).join(" "))
+        .collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert_eq!(told[3], r#""watch" "a" 1"#, "of two that were left out: {told:?}");
 }
