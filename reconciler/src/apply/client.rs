@@ -44,7 +44,7 @@ pub enum ClientError {
     NoCertificate,
     /// It asks as somebody other than who logs in.
     #[error(
-        "the kubeconfig's user has as, as-uid, as-groups or as-user-extra, which would be added to whomever a request is made for; hint: name a user without them, which is who it says itself"
+        "the kubeconfig's user has as, as-uid, as-groups or as-user-extra, which would be added to whomever a request is made for; hint: take them away, and name a user with rights of its own"
     )]
     Impersonates,
     /// The program that gives its credential does not run.
