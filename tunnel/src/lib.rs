@@ -5,13 +5,14 @@
 //! carries is not known here, nor is which cluster exists, which tunnel of a cluster counts, or when to dial
 //! again; callers decide that from [`PeerInfo`], [`ConnectError`], [`CloseReason`] and [`backoff`].
 //!
-//! In reading order: [`frame`] is the bytes of one message, [`mux`] the pure state machine over them,
-//! [`identity`] who may speak, and [`endpoint`] the two doors, [`connect`] and [`accept`]. The wire is
+//! In reading order: [`frame`] is the bytes of one message, [`mux`] the pure state machine over them with [`pool`] and
+//! [`allowance`] for what it may take, [`identity`] who may speak, [`endpoint`] the doors, [`connect`] and [`accept`] (or
+//! [`accept_plain`] behind a server that ends TLS), [`proxy`] the way to one, and [`meters`] what is counted. The wire is
 //! written down in `docs/protocol.md`.
 //!
 //! ```text
 //!   agent                                             hub
-//!   connect ──TCP, TLS 1.3 to a pinned key──────────▶ accept
+//!   connect ──TCP, TLS 1.3, mostly to a pinned key──▶ accept
 //!           ◀── HELLO(nonce) ── HELLO(signature) ──▶
 //!           ◀── AUTH(signature) ──
 //!   Incoming ◀───────── OPEN deliver ──────────────── Opener

@@ -1,9 +1,10 @@
 //! The agent: envelopes come in through the tunnel, a desired state goes out to `apply`, and what comes of
 //! it goes back through the tunnel to the hub's `observe`.
 //!
-//! It dials the hub, never the other way round, and believes it only as far as `wire::accept` says. What
-//! it took is in its journal, so it keeps enforcing that while the hub is away. Applying is deliberately
-//! not here.
+//! It dials the hubs (`tunnels`), never the other way round, and believes them only as far as `wire::accept` says.
+//! What it took is in its `journal`, so that it keeps enforcing that while no hub is there. What a hub may reach through
+//! it is said by `gate`; [`manifests`] is what is applied for it in a cluster, and [`doctor`] looks for what is wrong on
+//! its way. How objects are applied is deliberately not here but in `apply`; `applying` decides whether this agent does.
 
 mod applying;
 mod counts;

@@ -3,7 +3,8 @@
 //! [`source`] sees a moved ref, `planner` plans it, [`publish`] writes what was decided, and each cluster is
 //! told through its tunnel, or by an applier here where it has no agent. What clusters say comes back
 //! through [`observe`]. Every decision is [`engine`]'s, as a plain function; the rest carries. A repository
-//! that is elsewhere is [`remote`]'s, as a copy on this disk.
+//! that is elsewhere is [`remote`]'s, as a copy on this disk. Agents come in through `gateway`, as far as
+//! `registry` knows them; people through `door`, which asks clusters in their names; other hubs through `peers`.
 
 mod arrivals;
 mod asking;

@@ -57,7 +57,7 @@ impl Refused {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
-    /// A caller that came under another name than this machine's.
+    /// What a caller may not have, or may not ask in this way.
     pub(in crate::hub) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
     }
