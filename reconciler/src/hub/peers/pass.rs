@@ -1,6 +1,7 @@
 //! One stream of another hub's that goes on to a cluster whose tunnel ends here: read as far as it is judged by, judged,
 //! carried, judged again while it lasts, and written down.
 
+use std::error::Error;
 use std::sync::PoisonError;
 
 use render::access::{Person, attributes};
@@ -180,10 +181,8 @@ async fn forward(
     let (mut there, _grant) = opener.begin(&open).map_err(|error| (error.code, error.text))?;
     let written = async {
         if goal != Goal::Dial {
-            write_message(&mut there, &opening.caller).await.map_err(|error| {
-                let ended = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
-                ended.map_or_else(|| (OpenCode::Internal, line(&error)), ended_by)
-            })?;
+            let said = write_message(&mut there, &opening.caller).await;
+            said.map_err(|error| ended_by(&error))?;
         }
         there.write_all(&opening.line).await.map_err(|error| ended_by(&error))
     };
@@ -196,10 +195,9 @@ async fn forward(
 }
 
 /// The tunnel's own code for it, so that the other hub knows what it may try again.
-fn ended_by(error: &std::io::Error) -> No {
-    let ended = error.get_ref().and_then(|inner| inner.downcast_ref::<StreamError>());
-    match ended {
+fn ended_by(error: &(dyn Error + 'static)) -> No {
+    match StreamError::in_chain(error) {
         Some(ended) => (ended.code, ended.text.clone()),
-        None => (OpenCode::Internal, error.to_string()),
+        None => (OpenCode::Internal, line(error)),
     }
 }
