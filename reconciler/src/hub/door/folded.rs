@@ -1,6 +1,7 @@
 //! Which of the door's audit lines are alike: watches, and requests of nobody.
 
 use super::audit::Line;
+use super::failures::network;
 use crate::audit::Alike;
 
 impl Alike for Line {
@@ -9,10 +10,12 @@ impl Alike for Line {
     fn kind(&self) -> Option<Self::Kind> {
         let text = str::to_owned;
         if self.user.is_empty() {
-            let code = self.code.to_string();
+            // As for failed logins, one customer's addresses are one place.
+            let from = self.from.parse();
+            let place = from.map_or_else(|_| self.from.clone(), |from| network(from).to_string());
             return Some([
-                self.from.clone(),
-                code,
+                place,
+                self.code.to_string(),
                 text(""),
                 text(""),
                 text(""),
@@ -94,7 +97,7 @@ mod tests {
     fn nobody_fills_the_log_with_paths() {
         let (mut folded, now) = (Folded::default(), Instant::now());
         let nobody = |number: usize| Line {
-            from: "192.0.2.1".to_owned(),
+            from: format!("2001:db8::{number}"),
             resource: format!("/{number}"),
             code: 401,
             ..Line::default()
