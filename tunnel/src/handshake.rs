@@ -9,6 +9,8 @@
 mod version;
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests;
 
 use std::time::Duration;

@@ -10,20 +10,20 @@ use crate::frame::Nonce;
 
 static NO_TOKEN: Token = Token(String::new());
 
-type Socket = WebSocketStream<DuplexStream>;
+pub(super) type Socket = WebSocketStream<DuplexStream>;
 
-async fn sockets() -> (Socket, Socket) {
+pub(super) async fn sockets() -> (Socket, Socket) {
     let (hub, agent) = tokio::io::duplex(64 * 1024);
     let hub = WebSocketStream::from_raw_socket(hub, SocketRole::Server, None);
     let agent = WebSocketStream::from_raw_socket(agent, SocketRole::Client, None);
     tokio::join!(hub, agent)
 }
 
-fn key() -> SecretKey {
+pub(super) fn key() -> SecretKey {
     SecretKey::generate().expect("the system has random bytes")
 }
 
-fn us<'a>(key: &'a SecretKey, cluster: &'a str, exporter: Option<u8>) -> Introduction<'a> {
+pub(super) fn us<'a>(key: &'a SecretKey, cluster: &'a str, exporter: Option<u8>) -> Introduction<'a> {
     let exporter = exporter.map(|byte| [byte; 32]);
     Introduction {
         key,
