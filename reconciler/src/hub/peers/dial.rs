@@ -124,10 +124,14 @@ impl Connection {
         let mut since = 0;
         while !shutdown.is_cancelled() {
             let registry = &self.dialling.registry;
+            // From before the look at the list, so that no change is missed.
+            let mut changes = registry.changes();
             let keys = self.peer.keys.iter().copied();
             let keys: Vec<_> = keys.filter(|key| !registry.has_denied(key)).collect();
             if keys.is_empty() {
-                self.dialling.registry.changes().next().await;
+                // Nobody waits for a hub that is shut out.
+                self.dialling.first_words.tried(&self.peer.url);
+                changes.next().await;
                 continue;
             }
             let options = ConnectOptions::new(

@@ -437,6 +437,32 @@ async fn a_hub_whose_key_is_denied_is_let_in_no_more_and_loses_what_stands() {
     holder.registry.deny(list);
     timeout(SOON, stands.session.closed()).await.expect("it is over");
     assert!(holder.dial(name("b"), own).await.is_err());
+    // Nor is it dialled, or waited for.
+    let (registry, first_words) = (
+        Arc::clone(&holder.registry),
+        Arc::new(FirstWords::of([holder.url.clone()])),
+    );
+    let (events, mut heard) = mpsc::channel(16);
+    let dialling = Dialling {
+        key: key(),
+        server_id: "b".to_owned(),
+        dispatch: Arc::default(),
+        connections: Arc::default(),
+        registry: Arc::clone(&registry),
+        events,
+        endpoints: Arc::default(),
+        first_words: Arc::clone(&first_words),
+    };
+    registry.deny(Denied::parse(&holder.key.public().to_string()).expect("a list"));
+    let stop = CancellationToken::new();
+    let following = tokio::spawn(follow(holder.peer(), dialling, stop.clone()));
+    timeout(SOON, first_words.over()).await.expect("it is over at once");
+    assert!(heard.try_recv().is_err(), "it told nothing");
+    stop.cancel();
+    timeout(SOON, following)
+        .await
+        .expect("it ends")
+        .expect("without a panic");
 }
 
 #[tokio::test]
