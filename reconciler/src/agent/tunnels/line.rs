@@ -1,6 +1,7 @@
 //! One address of a hub: a tunnel to it, and when that is over the next one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{oneshot, watch};
@@ -221,7 +222,23 @@ impl Line {
 /// A number that is higher in each later session of this cluster: milliseconds since 1970. A clock that
 /// was put back makes the hub prefer the older session until that one is seen dead.
 fn epoch() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(PROBE_EPOCH);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // 0 only asks.
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX).max(PROBE_EPOCH + 1)
+    let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    // Two lines may dial one hub in the same moment: by one number it would take the end of one for that of the other.
+    let next = |last: u64| now.max(last.saturating_add(1));
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)))
+        .map_or(now, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dials_of_one_moment_have_rising_epochs() {
+        let epochs: Vec<_> = (0..1_000).map(|_| epoch()).collect();
+        assert!(epochs.is_sorted_by(|one, next| one < next));
+        assert!(epochs[0] > PROBE_EPOCH);
+    }
 }
