@@ -837,6 +837,9 @@ pub const GATE_PUSH_BODIES_BYTES_MAX: usize = APPLY_CONCURRENCY * GATE_BODY_BYTE
 /// How long an API server may take to begin its answer. It gives itself 60 seconds, and says so when they are over.
 pub const GATE_ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
 
+/// How long an agent that ends waits for the audit lines of its streams, all of which end with it.
+pub const GATE_END_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Bytes of an answer that are gathered before they are passed on: one frame of the tunnel.
 pub const GATE_PIECE_BYTES: usize = 32 << 10;
 

@@ -158,13 +158,17 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
     let apply = apply.instrument(tracing::info_span!("apply"));
     // The applier ends by itself at shutdown, after it gave its lease back; the tunnel is of no use without
     // it, and ends with it.
-    let _dialling = AbortOnDropHandle::new(tokio::spawn(dial));
-    let folded = async move { gate.write_folded(shutdown).await };
+    let dialling = AbortOnDropHandle::new(tokio::spawn(dial));
+    let folding = Arc::clone(&gate);
+    let folded = async move { folding.write_folded().await };
     let _folding = AbortOnDropHandle::new(tokio::spawn(folded.instrument(tracing::info_span!("audit"))));
     let look = async move { keeper.look().await };
     let look = look.instrument(tracing::info_span!("presence"));
     let _looking = AbortOnDropHandle::new(tokio::spawn(look));
-    apply.await.map_err(AgentError::Apply)
+    let applied = apply.await.map_err(AgentError::Apply);
+    drop(dialling);
+    gate.end().await;
+    applied
 }
 
 /// A word that no other process has. Without random bytes there is none, and duplicates cannot be told apart.

@@ -8,8 +8,9 @@ use render::ClusterName;
 use render::model::SyncMode;
 use tokio::io::copy_bidirectional;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tunnel::{IncomingOpen, Open, OpenCode, Responder, StreamError, TargetClass, TunnelStream};
 
 use super::dial::{dial, resolved};
@@ -19,7 +20,7 @@ use crate::agent::counts::Counts;
 use crate::agent::look;
 use crate::audit::{AuditLog, Folded};
 use crate::fault;
-use crate::limits::{AUDIT_LOOK, PINGS_MAX};
+use crate::limits::{AUDIT_LOOK, GATE_END_TIMEOUT, PINGS_MAX};
 use crate::wire::PING_TARGET;
 
 /// How a stream ended that nobody cut off.
@@ -39,6 +40,8 @@ pub(in crate::agent) struct Gate {
     pinging: Arc<Semaphore>,
     audit: AuditLog,
     folded: Mutex<Folded<Line>>,
+    /// Streams that have not left their line yet.
+    open: TaskTracker,
     counts: Arc<Counts>,
 }
 
@@ -62,6 +65,7 @@ impl Gate {
             pinging: Arc::new(Semaphore::new(PINGS_MAX)),
             audit,
             folded: Mutex::default(),
+            open: TaskTracker::new(),
             counts,
         }
     }
@@ -69,6 +73,7 @@ impl Gate {
     /// Serves a stream until it ends, its session does, or its class is lent no more.
     pub(in crate::agent) async fn open(&self, opened: IncomingOpen, ended: &CancellationToken) {
         let IncomingOpen { open, responder } = opened;
+        let _leaves_a_line = self.open.token();
         let mut begun = Begun::new(&self.cluster, &open);
         let closed = self.carry(&open, responder, &mut begun, ended).await;
         let line = self.folded().fold(begun.ended(closed), Instant::now());
@@ -77,20 +82,26 @@ impl Gate {
         }
     }
 
-    /// Until shutdown, writes what the audit log left out of watches that are alike.
-    pub(in crate::agent) async fn write_folded(&self, shutdown: CancellationToken) {
+    /// Writes what the audit log left out of watches that are alike, for ever.
+    pub(in crate::agent) async fn write_folded(&self) {
         loop {
-            let rest = shutdown.run_until_cancelled(sleep(AUDIT_LOOK)).await;
-            let due = match rest {
-                Some(()) => self.folded().due(Instant::now()),
-                None => self.folded().rest(),
-            };
-            for line in due {
-                self.audit.write(&line).await;
-            }
-            if rest.is_none() {
-                return;
-            }
+            sleep(AUDIT_LOOK).await;
+            let due = self.folded().due(Instant::now());
+            self.write_all(due).await;
+        }
+    }
+
+    /// At the end of all tunnels, waits a little until every stream has left its line, and writes what was left out.
+    pub(in crate::agent) async fn end(&self) {
+        self.open.close();
+        let _all_did = timeout(GATE_END_TIMEOUT, self.open.wait()).await;
+        let rest = self.folded().rest();
+        self.write_all(rest).await;
+    }
+
+    async fn write_all(&self, lines: Vec<Line>) {
+        for line in lines {
+            self.audit.write(&line).await;
         }
     }
 

@@ -21,6 +21,8 @@ struct Hub {
     mode: watch::Sender<SyncMode>,
     counts: Arc<Counts>,
     gate: Arc<Gate>,
+    /// Of all streams.
+    ended: CancellationToken,
     folder: tempfile::TempDir,
     _session: Session,
     _serves: AbortOnDropHandle<()>,
@@ -41,11 +43,11 @@ impl Hub {
         let gate = Arc::new(Gate::new(cluster, policy, told, client, audit, Arc::clone(&counts)));
         let (hub, agent) = tunnels().await;
         let mut incoming = agent.incoming;
-        let serving = Arc::clone(&gate);
+        let ended = CancellationToken::new();
+        let (serving, ends) = (Arc::clone(&gate), ended.clone());
         let serves = tokio::spawn(async move {
-            let ended = CancellationToken::new();
             while let Some(opened) = incoming.next().await {
-                let (gate, ended) = (Arc::clone(&serving), ended.clone());
+                let (gate, ended) = (Arc::clone(&serving), ends.clone());
                 tokio::spawn(async move { gate.open(opened, &ended).await });
             }
             drop(agent.session);
@@ -55,6 +57,7 @@ impl Hub {
             mode,
             counts,
             gate,
+            ended,
             folder,
             _session: hub.session,
             _serves: AbortOnDropHandle::new(serves),
@@ -77,6 +80,13 @@ impl Hub {
     }
 
     async fn ask(&self, class: TargetClass, user: &str, head: &str) -> std::io::Result<String> {
+        let mut stream = self.begin(class, user, head).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    async fn begin(&self, class: TargetClass, user: &str, head: &str) -> std::io::Result<TunnelStream> {
         let mut stream = self.open(class, "").await.expect("it is lent");
         let caller = Caller {
             user: user.to_owned(),
@@ -86,9 +96,7 @@ impl Hub {
             .await
             .map_err(std::io::Error::other)?;
         stream.write_all(head.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+        Ok(stream)
     }
 
     /// Waits until so many lines are written down.
@@ -329,9 +337,7 @@ async fn watches_that_are_alike_are_one_line_that_counts_them() {
     ask("/api/v1/namespaces/b/pods?watch=true").await.expect("an answer");
     ask("/api/v1/namespaces/a/pods").await.expect("an answer");
     hub.lines(3).await;
-    let ending = CancellationToken::new();
-    ending.cancel();
-    hub.gate.write_folded(ending).await;
+    hub.gate.end().await;
     let lines = hub.lines(4).await;
     let told: Vec<_> = lines
         .iter()
@@ -340,4 +346,17 @@ async fn watches_that_are_alike_are_one_line_that_counts_them() {
         .collect();
     assert_eq!(told.len(), 4, "{told:?}");
     assert_eq!(told[3], r#""watch" "a" 1"#, "of two that were left out: {told:?}");
+}
+
+#[tokio::test]
+async fn what_goes_on_when_the_agent_ends_leaves_its_line() {
+    let hub = Hub::start(&["read"]).await;
+    let head = "GET /api/v1/pods?watch=true HTTP/1.1\r\nhost: a\r\n\r\n";
+    let begun = hub.begin(TargetClass::ApiServer, "ann", head).await;
+    let mut watch = begun.expect("it is asked");
+    watch.read_u8().await.expect("it is answered");
+    hub.ended.cancel();
+    hub.gate.end().await;
+    let lines = hub.lines(1).await;
+    assert_eq!((lines.len(), &lines[0]["user"]), (1, &"ann".into()), "{lines:?}");
 }
