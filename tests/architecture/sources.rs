@@ -86,8 +86,11 @@ fn without_tests(text: &str) -> &str {
     module.map_or(text, |rest| &text[..text.len() - rest.len()])
 }
 
+/// What fuzzers call is in no build that ships, either.
 fn after_test_markers(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices("#[cfg(test)]")
+    ["#[cfg(test)]", "#[cfg(any(test, fuzzing))]"]
+        .into_iter()
+        .flat_map(|marker| text.match_indices(marker))
         .map(|(at, marker)| &text[at + marker.len()..])
 }
 
@@ -109,10 +112,10 @@ fn is_inline_module(rest: &str) -> bool {
 
 #[test]
 fn test_code_is_told_from_what_ships() {
-    let text = "fn a() {}\n#[cfg(test)]\nmod fixture;\n\n#[cfg(test)]\n#[expect(x)]\nmod tests {\n fn b() {}\n}\n";
+    let text = "fn a() {}\n#[cfg(any(test, fuzzing))]\nmod fixture;\n\n#[cfg(test)]\n#[expect(x)]\nmod tests {\n fn b() {}\n}\n";
     assert_eq!(
         without_tests(text),
-        "fn a() {}\n#[cfg(test)]\nmod fixture;\n\n#[cfg(test)]"
+        "fn a() {}\n#[cfg(any(test, fuzzing))]\nmod fixture;\n\n#[cfg(test)]"
     );
     assert_eq!(
         test_modules("x/src/room.rs", text),

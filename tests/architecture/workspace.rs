@@ -76,3 +76,30 @@ pub(super) fn list(value: &Value) -> &[Value] {
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().expect("cargo writes a text there")
 }
+
+#[test]
+fn every_fuzz_target_calls_what_a_test_calls_too() {
+    let rust = sources::files_named(".rs");
+    let of = |folder: &'static str| rust.iter().filter(move |path| path.starts_with(folder));
+    let tests: String = of("tunnel/src/")
+        .filter(|path| path.ends_with("fuzz_tests.rs"))
+        .map(|path| sources::read(path))
+        .collect();
+    let named = sources::read("tunnel/src/fuzz.rs");
+    let mut targets = 0;
+    for path in of("tunnel/fuzz/fuzz_targets/") {
+        let text = sources::read(path);
+        let (_, called) = text.split_once("tunnel::fuzz::").expect("a target calls one function");
+        let function = called.split('(').next().unwrap_or_default();
+        assert!(
+            named.contains(&format!("::{function};")),
+            "{path}: tunnel::fuzz has no {function}"
+        );
+        assert!(
+            tests.contains(&format!("fuzz::{function}(")),
+            "{path}: no test calls {function}"
+        );
+        targets += 1;
+    }
+    assert_eq!(targets, 2, "streams and the handshake");
+}

@@ -8,6 +8,8 @@
 
 mod version;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]

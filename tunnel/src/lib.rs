@@ -24,6 +24,8 @@ pub mod allowance;
 pub mod backoff;
 pub mod endpoint;
 pub mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod identity;
 pub mod limits;
 pub mod meters;

@@ -6,66 +6,9 @@ use std::path::Path;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
-use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
 
-use super::tests::{key, sockets, us};
+use super::fuzz::{survive, survive_bytes};
 use super::*;
-
-/// Handshakes in memory; whoever waits for nothing is at the end of its patience at once.
-fn in_memory<T>(work: impl Future<Output = T>) -> T {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).build();
-    runtime.expect("a runtime needs nothing").block_on(work)
-}
-
-/// Both sides hear these messages from a peer that has no key of either, and then nothing more.
-fn survive(messages: &[Message]) {
-    in_memory(async {
-        for role in [Role::Hub, Role::Agent] {
-            let (hub_socket, agent_socket) = sockets().await;
-            let (mut socket, mut peer) = match role {
-                Role::Hub => (hub_socket, agent_socket),
-                Role::Agent => (agent_socket, hub_socket),
-            };
-            let (own, other) = (key(), key().public());
-            let talk = async {
-                for message in messages {
-                    if peer.send(message.clone()).await.is_err() {
-                        break;
-                    }
-                }
-                // Whoever goes on listening hears it out.
-                while let Some(Ok(_)) = peer.next().await {}
-            };
-            let known = move |_: &str| Some(vec![other]);
-            let refused = async {
-                let outcome = match role {
-                    Role::Hub => as_hub(&mut socket, &us(&own, "", None), &known).await.err(),
-                    Role::Agent => as_agent(&mut socket, &us(&own, "north", None), &[other]).await.err(),
-                };
-                drop(socket);
-                outcome
-            };
-            let (refused, ()) = tokio::join!(refused, talk);
-            assert!(refused.is_some(), "nobody comes to terms with {messages:?}");
-        }
-    });
-}
-
-/// As [`survive`], with bytes that may be no WebSocket's.
-fn survive_bytes(bytes: &[u8]) {
-    in_memory(async {
-        let (own, other) = (key(), key().public());
-        let (near, mut far) = tokio::io::duplex(64 * 1024);
-        let mut socket = WebSocketStream::from_raw_socket(near, SocketRole::Server, None).await;
-        // It may have hung up before.
-        let _written = far.write_all(bytes).await;
-        let _ended = far.shutdown().await;
-        let outcome = as_hub(&mut socket, &us(&own, "", None), &move |_: &str| Some(vec![other])).await;
-        assert!(outcome.is_err());
-    });
-}
 
 /// A frame of a handshake with this payload.
 fn framed(kind: Kind, payload: &[u8]) -> Message {
@@ -148,7 +91,8 @@ fn each_hello_of_the_corpus_is_refused() {
     for entry in std::fs::read_dir(&folder).expect("the corpus lies in the crate") {
         let text = std::fs::read_to_string(entry.expect("readable").path()).expect("readable");
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            survive(&[framed(Kind::Hello, line.as_bytes())]);
+            let hello = framed(Kind::Hello, line.as_bytes()).into_data().to_vec();
+            crate::fuzz::hello(&crate::fuzz::input_of(&[hello]));
             said += 1;
         }
     }

@@ -2,43 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::io::DuplexStream;
-use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
-
+use super::fuzz::{Socket, key, sockets, us};
 use super::*;
 use crate::frame::Nonce;
-
-static NO_TOKEN: Token = Token(String::new());
-
-pub(super) type Socket = WebSocketStream<DuplexStream>;
-
-pub(super) async fn sockets() -> (Socket, Socket) {
-    let (hub, agent) = tokio::io::duplex(64 * 1024);
-    let hub = WebSocketStream::from_raw_socket(hub, SocketRole::Server, None);
-    let agent = WebSocketStream::from_raw_socket(agent, SocketRole::Client, None);
-    tokio::join!(hub, agent)
-}
-
-pub(super) fn key() -> SecretKey {
-    SecretKey::generate().expect("the system has random bytes")
-}
-
-pub(super) fn us<'a>(key: &'a SecretKey, cluster: &'a str, exporter: Option<u8>) -> Introduction<'a> {
-    let exporter = exporter.map(|byte| [byte; 32]);
-    Introduction {
-        key,
-        version: "0.1.0",
-        cluster,
-        epoch: 7,
-        server_id: "",
-        endpoints: &[],
-        exporter,
-        spread: std::time::Duration::from_millis(1_500),
-        held: &[],
-        instance: "",
-        token: &NO_TOKEN,
-    }
-}
 
 /// A hub with `hub` and an agent with `agent` exporter meet; both hold the right keys.
 async fn meet(hub: Option<u8>, agent: Option<u8>) -> (Result<Agreed, HandshakeError>, Result<Agreed, HandshakeError>) {

@@ -2,50 +2,12 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::tests::{START, open, terms};
-use super::{Mux, Taken};
+use super::fuzz::survive;
 use crate::frame::Kind;
+use crate::fuzz;
 use crate::identity::Role;
-use crate::limits::{CONTROL_FRAMES_MAX, STREAMS_MAX};
-
-/// A machine with something in every state: opening, incoming, open, half closed, ended.
-fn busy(role: Role) -> Mux {
-    let mut mux = Mux::new(terms(role), START);
-    let ids: Vec<u32> = (0..4)
-        .map(|_| mux.open(&open(), START).expect("there is room"))
-        .collect();
-    let peer_first = if role == Role::Hub { 2 } else { 1 };
-    for id in [peer_first, peer_first + 2, peer_first + 4] {
-        let asked = crate::frame::encode(&crate::frame::Frame::Open(id, open())).expect("it fits");
-        mux.on_frame(asked, START).expect("sound");
-    }
-    mux.accept(peer_first);
-    mux.accept(peer_first + 2);
-    mux.finish(peer_first + 2).expect("open");
-    mux.write(ids[1], b"early").expect("open");
-    mux.release(ids[3]);
-    mux
-}
-
-/// Feeds messages as a driver would: up to the first violation, with everything in between done.
-fn survive(role: Role, messages: impl IntoIterator<Item = Vec<u8>>) {
-    let mut mux = busy(role);
-    for message in messages {
-        if mux.on_frame(Bytes::from(message), START).is_err() {
-            break;
-        }
-        while mux.next_event().is_some() {}
-        for id in 0..8 {
-            while let Taken::Chunk(_) = mux.take(id) {}
-        }
-        assert!(mux.streams() <= STREAMS_MAX, "bounded streams");
-    }
-    let frames = std::iter::from_fn(|| mux.next_frame(START)).take(2 * CONTROL_FRAMES_MAX);
-    assert!(frames.count() < 2 * CONTROL_FRAMES_MAX, "bounded answers");
-}
 
 /// A frame that gets past the header's checks.
 fn framed(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -122,11 +84,9 @@ fn the_corpus_and_its_mutations_never_panic() {
     assert!(corpus.len() >= 8, "the corpus is there");
     for (path, messages) in corpus {
         assert!(!messages.is_empty(), "{path} holds messages");
-        for role in [Role::Hub, Role::Agent] {
-            survive(role, messages.clone());
-            for seed in 0..300 {
-                survive(role, mutated(&messages, seed));
-            }
+        fuzz::mux(&fuzz::input_of(&messages));
+        for seed in 0..300 {
+            fuzz::mux(&fuzz::input_of(&mutated(&messages, seed)));
         }
     }
 }

@@ -26,6 +26,8 @@ mod sending;
 mod stream;
 mod window;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::tests::{START, open, terms};
+use super::fuzz::{START, open, terms};
 use super::{Event, Mux, Taken, Terms};
 use crate::allowance::Allowance;
 use crate::frame::OpenCode;

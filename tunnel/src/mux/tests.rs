@@ -6,33 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::fuzz::{START, open, terms};
 use super::{Death, Event, Mux, Taken, Terms, Violation};
 use crate::allowance::Allowance;
-use crate::frame::{Frame, FrameError, GoAway, GoAwayReason, Kind, Open, OpenCode, Reset, TargetClass, decode, encode};
+use crate::frame::{Frame, FrameError, GoAway, GoAwayReason, Kind, OpenCode, Reset, decode, encode};
 use crate::identity::Role;
 use crate::limits::{
     CONTROL_FRAMES_MAX, DEAD_AFTER, FRAME_PAYLOAD_BYTES, OPENS_PER_SECOND, PENDING_OPENS_MAX, SEND_QUEUE_BYTES,
     SEND_QUEUE_BYTES_CROWDED, STREAMS_MAX, TUNNEL_QUEUE_BYTES_CROWDED, WINDOW_BYTES, WINDOW_BYTES_FIRST,
 };
 use crate::meters::{Limit, WaitsFor};
-
-pub(super) const START: Duration = Duration::ZERO;
-
-pub(super) fn terms(role: Role) -> Terms {
-    Terms {
-        role,
-        frame_bytes_in: FRAME_PAYLOAD_BYTES,
-        frame_bytes_out: FRAME_PAYLOAD_BYTES,
-        window_in: WINDOW_BYTES,
-        window_out: WINDOW_BYTES,
-        streams_max: STREAMS_MAX,
-        ping_jitter: 0.5,
-    }
-}
-
-pub(super) fn open() -> Open {
-    Open::new(TargetClass::Deliver, "x", Duration::from_secs(5))
-}
 
 fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

@@ -1,0 +1,4 @@
+//! The machine of streams, in either role.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| tunnel::fuzz::mux(input));
