@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::model::{Cluster, TaintEffect};
-use crate::yaml::{Item, ListAt, read, splice};
+use crate::yaml::{Document, Item, ListAt, read, splice};
 
 /// Nothing new comes; what is there stays, and gets no more replicas.
 pub const TAINT_CORDONED: &str = "fleet.flotilla.dev/cordoned";
@@ -65,9 +65,13 @@ pub fn is_cordoned(cluster: &Cluster) -> bool {
 pub fn edited(text: &str, cluster: &Cluster, asked: Asked<'_>) -> Result<Option<String>, NotEditable> {
     let not_editable = |advice| NotEditable::new(cluster, advice);
     let documents = read(text).map_err(|error| not_editable(error.to_string()))?;
-    let document = documents.iter().find(|document| document.line == cluster.line);
-    let taints = document.map_or(&Value::Null, |document| &document.value["spec"]["taints"]);
-    let taints: Vec<_> = taints.as_array().into_iter().flatten().map(Known::of).collect();
+    let declared = declaration(&documents, cluster)?;
+    let taints: Vec<_> = declared["spec"]["taints"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(Known::of)
+        .collect();
     let change = Change::of(&taints, asked);
     if change.without.is_empty() && change.with.is_empty() {
         return Ok(None);
@@ -80,6 +84,25 @@ pub fn edited(text: &str, cluster: &Cluster, asked: Asked<'_>) -> Result<Option<
     let with: Vec<_> = change.with.iter().cloned().map(Item::Map).collect();
     let edited = splice(text, at, &change.without, &with);
     edited.map(Some).ok_or_else(|| not_editable(change.advice()))
+}
+
+/// The document that declares a cluster. A cluster of which the file says something wrong stands by an earlier form of it;
+/// on its line another one may begin by now.
+///
+/// # Errors
+///
+/// Where no such document begins on its line.
+pub(crate) fn declaration<'a>(documents: &'a [Document], cluster: &Cluster) -> Result<&'a Value, NotEditable> {
+    let found = documents.iter().find(|document| document.line == cluster.line);
+    let found = found
+        .map(|document| &document.value)
+        .filter(|value| value["kind"] == "ManagedCluster" && value["metadata"]["name"] == cluster.name.as_str());
+    found.ok_or_else(|| {
+        NotEditable::new(
+            cluster,
+            format!("mend the file first: cluster {} does not begin there", cluster.name),
+        )
+    })
 }
 
 fn is_ours(key: &str) -> bool {
@@ -162,7 +185,8 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    const PLAIN: &str = "kind: ManagedCluster # paris\nspec:\n  # by the harbour\n  clusterId: a\n";
+    const PLAIN: &str =
+        "kind: ManagedCluster # paris\nmetadata: {name: paris}\nspec:\n  # by the harbour\n  clusterId: a\n";
 
     #[track_caller]
     fn ask(text: &str, asked: Asked<'_>) -> Option<String> {
@@ -178,7 +202,7 @@ mod tests {
         let cordoned = ask(PLAIN, Asked::Cordon { reason: "" }).expect("it was not");
         assert_eq!(
             cordoned,
-            "kind: ManagedCluster # paris\nspec:\n  taints:\n    - key: fleet.flotilla.dev/cordoned\n      effect: NoSchedule\n  # by the harbour\n  clusterId: a\n"
+            "kind: ManagedCluster # paris\nmetadata: {name: paris}\nspec:\n  taints:\n    - key: fleet.flotilla.dev/cordoned\n      effect: NoSchedule\n  # by the harbour\n  clusterId: a\n"
         );
         assert_eq!(ask(&cordoned, Asked::Cordon { reason: "" }), None, "it is so already");
         let drained = ask(&cordoned, Asked::Drain { reason: "" }).expect("it was not");
@@ -209,7 +233,7 @@ mod tests {
 
     #[test]
     fn taints_of_others_stay() {
-        let text = "kind: ManagedCluster\nspec: {taints: [{key: gpu, effect: NoSchedule}]}\n";
+        let text = "kind: ManagedCluster\nmetadata: {name: paris}\nspec: {taints: [{key: gpu, effect: NoSchedule}]}\n";
         let drained = ask(text, Asked::Drain { reason: "" }).expect("it was not");
         assert_eq!(ask(&drained, Asked::Uncordon).as_deref(), Some(text));
     }
@@ -217,7 +241,7 @@ mod tests {
     #[test]
     fn whoever_cannot_be_edited_is_told_what_to_write() {
         let cluster = fixture::cluster("paris", &[]);
-        let text = "kind: ManagedCluster\nspec: {taints: &t []}\n";
+        let text = "kind: ManagedCluster\nmetadata: {name: paris}\nspec: {taints: &t []}\n";
         let cluster = Cluster { line: 1, ..cluster };
         let error = edited(text, &cluster, Asked::Cordon { reason: "" }).expect_err("it has an anchor");
         assert!(

@@ -3,9 +3,7 @@
 //! In: the file, the cluster that it declares, and which key comes and which goes. Out: the file as it should be. Who
 //! holds a key, and whether it was proven, is not known here.
 
-use serde_json::Value;
-
-use crate::cordon::NotEditable;
+use crate::cordon::{NotEditable, declaration};
 use crate::model::Cluster;
 use crate::yaml::{Item, ListAt, read, splice};
 
@@ -46,8 +44,7 @@ impl KeyChange {
 /// Where only a person can write it.
 pub fn edited(text: &str, cluster: &Cluster, change: &KeyChange) -> Result<Option<String>, NotEditable> {
     let documents = read(text).map_err(|error| NotEditable::new(cluster, error.to_string()))?;
-    let document = documents.iter().find(|document| document.line == cluster.line);
-    let keys = document.map_or(&Value::Null, |document| &document.value["spec"]["publicKeys"]);
+    let keys = &declaration(&documents, cluster)?["spec"]["publicKeys"];
     let place = |wanted: &str| keys.as_array().into_iter().flatten().position(|key| key == wanted);
     let (without, with) = match change {
         KeyChange::Add(key) if place(key).is_none() => (Vec::new(), vec![Item::Text(key)]),
@@ -94,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_file_gets_and_loses_a_key_and_keeps_all_else() {
-        let before = "kind: ManagedCluster # paris\nspec:\n  # by the harbour\n  publicKeys:\n    - ed25519:a # 2025\n";
+        let before = "kind: ManagedCluster # paris\nmetadata: {name: paris}\nspec:\n  # by the harbour\n  publicKeys:\n    - ed25519:a # 2025\n";
         let both = edited(before, &cluster(&[]), &KeyChange::Add("ed25519:b".to_owned()));
         let both = both.expect("it can be edited").expect("it was not there");
         assert_eq!(both, format!("{before}    - ed25519:b\n"));
@@ -103,13 +100,25 @@ mod tests {
         let after = edited(&both, &cluster(&[]), &KeyChange::Remove("ed25519:a".to_owned()));
         assert_eq!(
             after.expect("it can be edited").as_deref(),
-            Some("kind: ManagedCluster # paris\nspec:\n  # by the harbour\n  publicKeys:\n    - ed25519:b\n")
+            Some(
+                "kind: ManagedCluster # paris\nmetadata: {name: paris}\nspec:\n  # by the harbour\n  publicKeys:\n    - ed25519:b\n"
+            )
+        );
+    }
+
+    #[test]
+    fn a_key_comes_into_no_other_clusters_document() {
+        let moved = "kind: ManagedCluster\nmetadata: {name: bergen}\nspec: {publicKeys: [c]}\n";
+        let error = edited(moved, &cluster(&["a"]), &KeyChange::Add("b".to_owned())).expect_err("it is bergen's");
+        assert!(
+            error.to_string().contains("cluster paris does not begin there"),
+            "{error}"
         );
     }
 
     #[test]
     fn whoever_cannot_be_edited_is_told_what_to_write() {
-        let text = "kind: ManagedCluster\nspec: {publicKeys: &k [a]}\n";
+        let text = "kind: ManagedCluster\nmetadata: {name: paris}\nspec: {publicKeys: &k [a]}\n";
         let error = edited(text, &cluster(&[]), &KeyChange::Add("b".to_owned())).expect_err("it has an anchor");
         assert!(
             error.to_string().ends_with("put into its spec.publicKeys: b"),

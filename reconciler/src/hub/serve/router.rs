@@ -219,7 +219,7 @@ async fn healthy() -> Response {
 async fn ready(State(context): State<Context>) -> Response {
     let why_not = if context.shutdown.is_cancelled() {
         "this hub is ending"
-    } else if !context.store.snapshot().has_looked() {
+    } else if !context.store.has_looked() {
         "source and the state refs were not looked at yet"
     } else if !context.first_words.are_over() {
         "another hub has not told yet who is connected to it"

@@ -93,6 +93,11 @@ impl Store {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// See [`State::has_looked`]. Whoever has no login asks for it, and as often as they like: nothing is copied.
+    pub(super) fn has_looked(&self) -> bool {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).has_looked()
+    }
+
     fn state_version(&self) -> u64 {
         self.state.read().unwrap_or_else(PoisonError::into_inner).version
     }
