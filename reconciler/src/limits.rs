@@ -382,6 +382,28 @@ pub const API_WATCHES_MAX: usize = 64;
 /// Of these, of one person at the door: a `kubectl get -w` for each kind, and some to spare.
 pub const API_WATCHES_OF_PERSON_MAX: usize = 16;
 
+/// Answers of the hub's API that people at the door have at once, watches aside: some kilobytes each, and of a long list what
+/// is on its way. Whoever comes beyond is told to come again.
+pub const API_REQUESTS_MAX: usize = 256;
+
+/// Of these, of one person: kubectl asks a dozen at once while it discovers kinds.
+pub const API_REQUESTS_OF_PERSON_MAX: usize = 32;
+
+/// Objects of a list or a watch that are written at a time: some 100 KiB, so that no answer is ever whole in memory.
+pub const API_BATCH: usize = 64;
+
+/// Explanations that are made at a time: each is a core for some tens of milliseconds, and a megabyte of a thousand clusters.
+pub const EXPLANATIONS_MAX: usize = 4;
+
+/// Of these, of one person.
+pub const EXPLANATIONS_OF_PERSON_MAX: usize = 2;
+
+/// Metrics that are written at a time: two Prometheus servers, and a person who looks.
+pub const SCRAPES_MAX: usize = 4;
+
+/// Of these, of one person.
+pub const SCRAPES_OF_PERSON_MAX: usize = 2;
+
 /// How long one answer of the hub's API may take to be made; a watch's first byte counts.
 pub const API_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -583,6 +605,20 @@ pub const PING_ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Pings of one request, and pings that an agent answers at a time.
 pub const PINGS_MAX: usize = 10;
+
+/// Pings of one person at once, each of which is forgiven after [`PING_OF_PERSON_EVERY`]: two requests of the most, and then
+/// one a second, as `ping` does.
+pub const PINGS_OF_PERSON_MAX: u32 = 20;
+/// See [`PINGS_OF_PERSON_MAX`].
+pub const PING_OF_PERSON_EVERY: Duration = Duration::from_secs(1);
+
+/// Pings of everybody at once, and one of them is forgiven after so long: each is a stream, and a request to an API server.
+pub const PINGS_OF_ALL_MAX: u32 = 100;
+/// See [`PINGS_OF_ALL_MAX`].
+pub const PING_OF_ALL_EVERY: Duration = Duration::from_millis(20);
+
+/// People whose pings are remembered, at 100 bytes each.
+pub const PINGS_PEOPLE_MAX: usize = 1_024;
 
 /// Seconds by which a clock may be off before a person is told: certificates and reports are not that exact.
 pub const CLOCK_SKEW_SECONDS_MAX: i64 = 30;
@@ -790,6 +826,12 @@ pub const DEPENDANTS_ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Questions that the hub asks at a time, in all clusters.
 pub const DEPENDANTS_QUESTIONS_MAX: usize = 8;
+
+/// Questions of people that wait for those: each waits some seconds and holds its request.
+pub const DEPENDANTS_QUESTIONS_WAITING_MAX: usize = 32;
+
+/// Of these, of one person: a plan asks four clusters at a time.
+pub const DEPENDANTS_QUESTIONS_OF_PERSON_MAX: usize = 8;
 
 /// Requests of one question to an API server at a time: half of what the applier may send, which goes on meanwhile.
 pub const DEPENDANTS_CONCURRENCY: usize = 4;

@@ -38,6 +38,7 @@ mod moves;
 mod objects;
 pub mod observe;
 mod options;
+mod pace;
 mod peers;
 mod pinging;
 mod planner;

@@ -44,7 +44,8 @@ pub(in crate::hub) use failures::network;
 pub use files::FileError;
 pub use oidc::OidcError;
 pub use options::{DoorError, DoorOptions, Identity, OidcOptions};
-pub(in crate::hub) use tally::{Counts, Tally};
+pub(in crate::hub) use shares::{Part, Shares};
+pub(in crate::hub) use tally::{Counts, Limit, Tally};
 
 use self::carry::Carrier;
 use self::certificate::{Authority, Tls};
@@ -54,7 +55,7 @@ use self::porter::Porter;
 use super::SharedState;
 use super::dispatch::Dispatch;
 use crate::audit::AuditLog;
-use crate::limits::DOOR_WRITTEN_MAX;
+use crate::limits::{API_REQUESTS_MAX, DOOR_WRITTEN_MAX};
 use crate::telemetry::process_name;
 
 /// A door that is bound, and not open yet.
@@ -126,6 +127,8 @@ pub(super) async fn run(
         name: process_name(),
         requests: AtomicU64::new(0),
         watches: Arc::default(),
+        own_answers: Arc::new(Semaphore::new(API_REQUESTS_MAX)),
+        own_answers_of: Arc::default(),
         written: Semaphore::new(DOOR_WRITTEN_MAX),
     };
     listen::run(listener, Arc::new(porter), shutdown).await;

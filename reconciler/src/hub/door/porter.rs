@@ -26,14 +26,17 @@ use super::login::{Login, Logins};
 use super::refusal;
 use super::route::{self, Route};
 use super::screen;
-use super::shares::{Part, Shares};
+use super::shares::Shares;
 use super::tally::{Limit, Tally};
 use super::verdict::{Aim, Asked, Verdict, is_for_anybody, verdict};
 use super::writes::{self, Written};
 use crate::hub::SharedState;
 use crate::hub::clock::seconds;
-use crate::hub::serve::Refused;
-use crate::limits::{API_WATCHES_OF_PERSON_MAX, DOOR_BODY_BYTES_MAX, DOOR_BODY_TIMEOUT, DOOR_WRITTEN_BYTES_MAX};
+use crate::hub::serve::{Asker, Refused};
+use crate::limits::{
+    API_REQUESTS_OF_PERSON_MAX, API_WATCHES_OF_PERSON_MAX, DOOR_BODY_BYTES_MAX, DOOR_BODY_TIMEOUT,
+    DOOR_WRITTEN_BYTES_MAX,
+};
 
 /// Where a caller stands.
 pub(super) struct Peer {
@@ -60,6 +63,9 @@ pub(super) struct Porter {
     pub(super) requests: AtomicU64,
     /// Watches at the hub's own API, of each person.
     pub(super) watches: Arc<Shares<String>>,
+    /// Other answers of it, of everybody and of each person.
+    pub(super) own_answers: Arc<Semaphore>,
+    pub(super) own_answers_of: Arc<Shares<String>>,
     /// Objects that are refused and read for their names.
     pub(super) written: Semaphore,
 }
@@ -121,7 +127,7 @@ impl Porter {
     async fn answered(
         self: &Arc<Self>,
         peer: &Peer,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         request_id: String,
         record: &mut Record,
     ) -> Result<Outcome, Refused> {
@@ -177,11 +183,13 @@ impl Porter {
             Verdict::Refuse(refused) => Err(refused),
             Verdict::Write { cluster } => Err(self.write(&cluster, request, &question).await),
             Verdict::Here { .. } => {
-                let share = self.watch_share(&question)?;
+                let held = self.own_place(&question)?;
+                let asker = Asker(question.login.person.user.clone());
+                request.extensions_mut().insert(asker);
                 let response = self.here(request).await;
                 Ok(Outcome {
                     carried: response.into(),
-                    held: share.into_iter().map(|share| Box::new(share) as _).collect(),
+                    held,
                     judge: Some(self.judge(question)),
                 })
             }
@@ -231,17 +239,24 @@ impl Porter {
         })
     }
 
-    /// A watch's part of what its person may have of them at the hub; `None` for what is no watch.
-    fn watch_share(&self, question: &Question) -> Result<Option<Part<String>>, Refused> {
-        if question.asked.attributes.verb != "watch" {
-            return Ok(None);
-        }
+    /// A place at the hub's own API until the answer ended: of a watch among the watches, of anything else among the answers.
+    fn own_place(&self, question: &Question) -> Result<Held, Refused> {
         let user = question.login.person.user.clone();
-        let share = self.watches.part(user, API_WATCHES_OF_PERSON_MAX);
-        if share.is_none() {
-            self.tally.limited(Limit::Watches);
+        if question.asked.attributes.verb == "watch" {
+            let share = self.watches.part(user, API_WATCHES_OF_PERSON_MAX);
+            let share = share.ok_or_else(|| self.limited(Limit::Watches, refusal::watches()))?;
+            return Ok(vec![Box::new(share)]);
         }
-        share.map(Some).ok_or_else(refusal::watches)
+        let share = self.own_answers_of.part(user, API_REQUESTS_OF_PERSON_MAX);
+        let share = share.ok_or_else(|| self.limited(Limit::Requests, refusal::own_answers_of()))?;
+        let one = Arc::clone(&self.own_answers).try_acquire_owned();
+        let one = one.map_err(|_| self.limited(Limit::Requests, refusal::own_answers()))?;
+        Ok(vec![Box::new(share), Box::new(one)])
+    }
+
+    fn limited(&self, limit: Limit, refused: Refused) -> Refused {
+        self.tally.limited(limit);
+        refused
     }
 
     /// The hub's own API answers.

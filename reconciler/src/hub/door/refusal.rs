@@ -12,7 +12,9 @@ use super::screen::Fault;
 use super::tally::Limit;
 use crate::hub::dispatch::Absent;
 use crate::hub::serve::Refused;
-use crate::limits::{API_WATCHES_OF_PERSON_MAX, DOOR_REQUESTS_OF_PERSON_MAX};
+use crate::limits::{
+    API_REQUESTS_MAX, API_REQUESTS_OF_PERSON_MAX, API_WATCHES_OF_PERSON_MAX, DOOR_REQUESTS_OF_PERSON_MAX,
+};
 
 /// What is said of exec and its like where the hub does not carry them.
 pub(super) const NOT_INTERACTIVE: &str = "this hub carries no exec, attach, cp, port-forward and proxy: they reach into \
@@ -84,6 +86,16 @@ pub(super) fn watches() -> Refused {
     Refused::too_many(format!(
         "you have {API_WATCHES_OF_PERSON_MAX} watches at this hub already"
     ))
+}
+
+pub(super) fn own_answers_of() -> Refused {
+    Refused::too_many(format!(
+        "you have {API_REQUESTS_OF_PERSON_MAX} requests at this hub already"
+    ))
+}
+
+pub(super) fn own_answers() -> Refused {
+    Refused::too_many(format!("{API_REQUESTS_MAX} requests are answered at this hub already"))
 }
 
 pub(super) fn not_carried(form: &Form, cluster: &ClusterName, not: NotCarried) -> Refused {

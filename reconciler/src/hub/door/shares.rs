@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many parts each has.
 #[derive(Debug)]
-pub(super) struct Shares<K: Ord>(Mutex<BTreeMap<K, usize>>);
+pub(in crate::hub) struct Shares<K: Ord>(Mutex<BTreeMap<K, usize>>);
 
 /// One part. It is given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Part<K: Ord> {
+pub(in crate::hub) struct Part<K: Ord> {
     shares: Arc<Shares<K>>,
     of: K,
 }
@@ -22,7 +22,7 @@ impl<K: Ord> Default for Shares<K> {
 
 impl<K: Ord + Clone> Shares<K> {
     /// One part more; `None`: they have `most` already.
-    pub(super) fn part(self: &Arc<Self>, of: K, most: usize) -> Option<Part<K>> {
+    pub(in crate::hub) fn part(self: &Arc<Self>, of: K, most: usize) -> Option<Part<K>> {
         let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let parts = shares.entry(of.clone()).or_default();
         if *parts >= most {

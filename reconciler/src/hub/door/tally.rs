@@ -26,7 +26,7 @@ impl LoginFailure {
 
 /// What was used up when a request was answered with 429.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Limit {
+pub(in crate::hub) enum Limit {
     /// The places of a cluster.
     Cluster,
     /// A person's share of them.
@@ -35,6 +35,16 @@ pub(super) enum Limit {
     Watches,
     /// What the agent takes.
     Agent,
+    /// Answers of the hub's own API.
+    Requests,
+    /// Explanations that are made.
+    Explanations,
+    /// Questions to clusters about objects.
+    Questions,
+    /// Metrics that are written.
+    Scrapes,
+    /// Pings.
+    Pings,
 }
 
 impl Limit {
@@ -44,6 +54,11 @@ impl Limit {
             Self::Person => "Person",
             Self::Watches => "Watches",
             Self::Agent => "Agent",
+            Self::Requests => "Requests",
+            Self::Explanations => "Explanations",
+            Self::Questions => "Questions",
+            Self::Scrapes => "Scrapes",
+            Self::Pings => "Pings",
         }
     }
 }
@@ -89,7 +104,7 @@ impl Tally {
         self.with(|counts| *counts.failed_logins.entry(failure.as_str()).or_default() += 1);
     }
 
-    pub(super) fn limited(&self, limit: Limit) {
+    pub(in crate::hub) fn limited(&self, limit: Limit) {
         self.with(|counts| *counts.limited.entry(limit.as_str()).or_default() += 1);
     }
 

@@ -11,9 +11,11 @@
 
 mod accept;
 mod answer;
+mod costs;
 mod discovery;
 mod explanation;
 mod kinds;
+mod list;
 mod listen;
 mod metrics;
 mod object;
@@ -30,6 +32,7 @@ mod table;
 mod watch;
 
 pub(super) use answer::Refused;
+pub(super) use costs::Asker;
 pub(super) use listen::run;
 pub use listen::{Bound, Listen, ServeError, bind};
 pub(super) use routes::Routes;

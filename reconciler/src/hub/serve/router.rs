@@ -1,11 +1,12 @@
 //! Paths and verbs: what is asked for, and by whom it is answered.
 
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Extension, Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::accept::{Form, form};
 use super::answer::{READ_ONLY, Refused, json_answer, typed};
+use super::costs::{Asker, Costs};
 use super::explanation::explanation;
 use super::object::plain;
 use super::query::{Query, write_continue};
@@ -26,7 +28,7 @@ use super::resource::{GROUP, Resource, VERSION};
 use super::store::Store;
 use super::table::Shape;
 use super::watch::Watch;
-use super::{discovery, metrics, one_cluster, openapi, reconcile};
+use super::{discovery, list, metrics, one_cluster, openapi, reconcile};
 use crate::hub::asking::Asking;
 use crate::hub::door::Tally;
 use crate::hub::engine::State as Known;
@@ -49,6 +51,15 @@ pub(super) struct Context {
     tally: Arc<Tally>,
     /// Which other hubs are waited for.
     first_words: Arc<FirstWords>,
+    /// What is done at a time of what costs most.
+    costs: Arc<Costs>,
+}
+
+/// Who asks, where the door for people says so.
+type Who = Option<Extension<Asker>>;
+
+fn asker(who: Who) -> Asker {
+    who.map_or_else(Asker::default, |Extension(who)| who)
 }
 
 impl Context {
@@ -63,6 +74,7 @@ impl Context {
             asking: None,
             tally: Arc::default(),
             first_words: Arc::default(),
+            costs: Arc::default(),
         }
     }
 
@@ -92,6 +104,13 @@ impl Context {
             asking: Some(asking),
             ..self
         }
+    }
+
+    /// Holds a place to explain something, for a test.
+    #[cfg(test)]
+    pub(super) fn explaining(&self, who: &str) -> super::costs::Place {
+        let place = self.costs.explanation(&Asker(who.to_owned()), &self.tally);
+        place.expect("there is a place")
     }
 
     /// What room clusters have.
@@ -229,10 +248,18 @@ async fn ready(State(context): State<Context>) -> Response {
     Refused::unavailable(why_not).into()
 }
 
-async fn scrape(State(context): State<Context>) -> Response {
+async fn scrape(State(context): State<Context>, who: Who) -> Response {
+    let place = match context.costs.scrape(&asker(who), &context.tally) {
+        Ok(place) => place,
+        Err(refused) => return refused.into(),
+    };
     let (state, door) = (context.store.snapshot(), context.tally.counts());
     let with_keys = context.asking.as_ref().map_or(0, Asking::with_keys);
-    match tokio::task::spawn_blocking(move || metrics::text(&state, &door, with_keys)).await {
+    let written = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        metrics::text(&state, &door, with_keys)
+    });
+    match written.await {
         Ok(Ok(text)) => typed(metrics::CONTENT_TYPE, text),
         Ok(Err(_)) | Err(_) => Refused::unavailable("the metrics could not be written").into(),
     }
@@ -291,6 +318,7 @@ async fn one_of_namespace(
 async fn explained(
     State(context): State<Context>,
     Path((namespace, name)): Path<(String, String)>,
+    who: Who,
     uri: Uri,
 ) -> Response {
     let asked = || {
@@ -306,10 +334,17 @@ async fn explained(
         Ok(asked) => asked,
         Err(refused) => return Refused::into(refused),
     };
+    let place = match context.costs.explanation(&asker(who), &context.tally) {
+        Ok(place) => place,
+        Err(refused) => return refused.into(),
+    };
     let state = context.store.snapshot();
     let previews = context.asking.as_ref().map(|asking| asking.previews(&state));
     let known = (previews.unwrap_or_default(), context.rooms(&state));
-    let made = tokio::task::spawn_blocking(move || explanation(&state, &unit, cluster.as_ref(), (&known.0, &known.1)));
+    let made = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        explanation(&state, &unit, cluster.as_ref(), (&known.0, &known.1))
+    });
     match made.await {
         Ok(made) => answered(made.map(|value| json_answer(&value))),
         Err(_) => Refused::unavailable("the explanation could not be made").into(),
@@ -328,11 +363,13 @@ async fn capabilities(State(context): State<Context>, Path(name): Path<String>) 
 }
 
 /// What goes or stays behind with objects of a cluster: `?object=GROUP/KIND/NAMESPACE/NAME`, once for each.
-async fn dependants(State(context): State<Context>, Path(name): Path<String>, uri: Uri) -> Response {
+async fn dependants(State(context): State<Context>, Path(name): Path<String>, who: Who, uri: Uri) -> Response {
+    let place = context.costs.question(&asker(who), &context.tally);
     let state = context.store.snapshot();
-    match pairs(&uri).and_then(|pairs| one_cluster::question(&state, &name, &pairs)) {
+    let asked = place.and_then(|place| Ok((place, one_cluster::question(&state, &name, &pairs(&uri)?)?)));
+    match asked {
         Err(refused) => refused.into(),
-        Ok((cluster, question)) => match &context.asking {
+        Ok((_place, (cluster, question))) => match &context.asking {
             None => Refused::unavailable("this hub asks no clusters").into(),
             Some(asking) => match asking.dependants(&cluster, question).await {
                 Ok(found) => json_answer(&plain(found)),
@@ -343,9 +380,13 @@ async fn dependants(State(context): State<Context>, Path(name): Path<String>, ur
 }
 
 /// What is known of a cluster's tunnel, and with `?ping=N` what became of so many pings.
-async fn tunnel(State(context): State<Context>, Path(name): Path<String>, uri: Uri) -> Response {
+async fn tunnel(State(context): State<Context>, Path(name): Path<String>, who: Who, uri: Uri) -> Response {
     let state = context.store.snapshot();
-    let asked = one_cluster::known(&state, &name).and_then(|cluster| Ok((cluster, one_cluster::pings(&pairs(&uri)?)?)));
+    let asked = one_cluster::known(&state, &name).and_then(|cluster| {
+        let pings = one_cluster::pings(&pairs(&uri)?)?;
+        context.costs.pings(&asker(who), pings, &context.tally)?;
+        Ok((cluster, pings))
+    });
     drop(state);
     match (asked, &context.asking) {
         (Err(refused), _) => refused.into(),
@@ -400,19 +441,18 @@ async fn listed(
         return watched(context, shape, query);
     }
     let shelf = context.store.shelf(shape.resource).await;
-    let after = |key: &(String, String)| query.after.as_ref().is_none_or(|after| key > after);
-    let selected = shelf
-        .items
-        .iter()
-        .filter(|(key, item)| after(key) && query.selects(&item.object));
-    let mut items: Vec<_> = selected.map(|(_, item)| Arc::clone(item)).collect();
+    let after = query.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+    let following = shelf.items.range((after, Bound::Unbounded));
+    let mut selected = following.filter(|(_, item)| query.selects(&item.object));
+    let first = selected.by_ref().take(query.limit.unwrap_or(usize::MAX));
+    let items: Vec<_> = first.map(|(_, item)| Arc::clone(item)).collect();
     let mut metadata = json!({ "resourceVersion": shelf.version.to_string() });
-    if let Some(limit) = query.limit.filter(|limit| *limit < items.len()) {
-        metadata["remainingItemCount"] = json!(items.len() - limit);
-        items.truncate(limit);
+    let left = selected.count();
+    if left > 0 {
+        metadata["remainingItemCount"] = json!(left);
         metadata["continue"] = json!(items.last().map(|last| write_continue(&last.object)));
     }
-    Ok(json_answer(&shape.list(metadata, &items)))
+    Ok(list::listed(shape, metadata, items))
 }
 
 fn watched(context: &Context, shape: Shape, query: Query) -> Result<Response, Refused> {

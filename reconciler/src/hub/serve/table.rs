@@ -32,18 +32,35 @@ impl Shape {
         }
     }
 
-    /// A list. `metadata` is the list's own.
-    pub(super) fn list(&self, metadata: Value, items: &[Arc<Item>]) -> Value {
-        let (api_version, kind) = match self.form {
-            Form::Table => return self.table(metadata, items),
-            Form::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned()),
-            Form::Plain | Form::Discovery => (
-                format!("{GROUP}/{VERSION}"),
-                format!("{}List", self.resource.names().kind),
+    /// What a list begins with, up to its first element. `metadata` is the list's own.
+    pub(super) fn head(&self, metadata: Value) -> String {
+        let (mut head, elements) = match self.form {
+            Form::Table => (self.with_rows(metadata, &[]), "rows"),
+            Form::Metadata => (
+                json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": metadata }),
+                "items",
             ),
+            Form::Plain | Form::Discovery => {
+                let kind = format!("{}List", self.resource.names().kind);
+                let head = json!({ "apiVersion": format!("{GROUP}/{VERSION}"), "kind": kind, "metadata": metadata });
+                (head, "items")
+            }
         };
-        let items: Vec<_> = items.iter().map(|item| self.one(item)).collect();
-        json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items })
+        if let Some(head) = head.as_object_mut() {
+            head.remove(elements);
+        }
+        let head = head.to_string();
+        // Without the brace that ends it.
+        let begun = head.strip_suffix('}').unwrap_or(&head);
+        format!("{begun},{elements:?}:[")
+    }
+
+    /// One element of a list.
+    pub(super) fn element(&self, item: &Arc<Item>) -> Value {
+        match self.form {
+            Form::Table => self.row(item),
+            Form::Metadata | Form::Plain | Form::Discovery => self.one(item),
+        }
     }
 
     /// An object of which only the version is told.

@@ -1,5 +1,7 @@
 //! The API as a client meets it. kubectl itself judges it in the journeys of `tests/`.
 
+mod bounds;
+
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::body::{Body, Bytes};
@@ -36,6 +38,7 @@ fn times() -> super::CommitTimes {
 struct Api {
     world: World,
     state: Arc<RwLock<State>>,
+    store: Arc<Store>,
     router: axum::Router,
     stop: CancellationToken,
 }
@@ -48,7 +51,8 @@ impl Api {
         Self {
             world,
             state,
-            router: router(Context::new(store, true, stop.clone())),
+            router: router(Context::new(Arc::clone(&store), true, stop.clone())),
+            store,
             stop,
         }
     }

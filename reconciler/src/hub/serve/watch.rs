@@ -1,9 +1,10 @@
 //! A watch: the difference between what a client was sent and what is so, again and again.
 //!
 //! It reacts to levels: however often something changed between two looks, the client hears of the last.
-//! What waits to be sent is one difference, so a client that reads slowly costs nothing more.
+//! What waits to be sent is one difference, as pointers to objects that all answers share, so a client that reads slowly
+//! costs nothing more; they become text when they are sent.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +18,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::Refused;
 use super::query::Query;
-use super::shelf::{Item, Key, Shelf};
+use super::shelf::{Item, Shelf};
 use super::store::{Store, WATCH_POLL};
 use super::table::Shape;
+use crate::limits::API_BATCH;
 
 /// How often a client that wants them hears a version without a change.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-
-/// Events written at once.
-const BATCH: usize = 64;
 
 /// One watch.
 pub(super) struct Watch {
@@ -40,13 +39,24 @@ pub(super) struct Watch {
 /// What the client was sent, and what waits to be sent.
 struct Progress {
     watch: Watch,
-    sent: BTreeMap<Key, Arc<Item>>,
-    waiting: VecDeque<Value>,
+    /// The shelf that the client knows, as far as it asked for it.
+    sent: Arc<Shelf>,
+    waiting: VecDeque<Event>,
     version: u64,
     started: bool,
     ended: bool,
     deadline: Instant,
     bookmark: Instant,
+}
+
+/// What is to be sent.
+enum Event {
+    /// An object came, changed or went, at a version.
+    Object(&'static str, Arc<Item>, u64),
+    /// A version without a change; whether the objects that there were are all sent.
+    Bookmark(u64, bool),
+    /// The client has to list again.
+    Expired,
 }
 
 impl Watch {
@@ -57,7 +67,7 @@ impl Watch {
             deadline: now + self.query.watch_timeout(),
             bookmark: now + BOOKMARK_EVERY,
             watch: self,
-            sent: BTreeMap::new(),
+            sent: Arc::default(),
             waiting: VecDeque::new(),
             version: 0,
             started: false,
@@ -86,27 +96,27 @@ impl Progress {
             }
             let shelf = self.watch.store.shelf(self.watch.shape.resource).await;
             if self.started {
-                self.look(&shelf)
+                self.look(&shelf);
             } else {
-                self.start(&shelf)
+                self.start(&shelf);
             }
         }
-        let count = self.waiting.len().min(BATCH);
+        let count = self.waiting.len().min(API_BATCH);
         let mut chunk = Vec::new();
         for event in self.waiting.drain(..count) {
-            chunk.extend_from_slice(event.to_string().as_bytes());
+            chunk.extend_from_slice(written(self.watch.shape, event).to_string().as_bytes());
             chunk.push(b'\n');
         }
         Some(Bytes::from(chunk))
     }
 
-    fn start(&mut self, shelf: &Shelf) {
+    fn start(&mut self, shelf: &Arc<Shelf>) {
         self.started = true;
         let from = self.watch.query.resource_version.as_str();
         if matches!(from, "" | "0") || self.watch.query.initial_events {
             self.look(shelf);
             if self.watch.query.initial_events && self.watch.query.bookmarks {
-                self.waiting.push_back(self.bookmark(shelf.version, true));
+                self.waiting.push_back(Event::Bookmark(shelf.version, true));
             }
             return;
         }
@@ -118,81 +128,98 @@ impl Progress {
                     .cloned()
                     .collect();
                 for item in deleted {
-                    self.push("DELETED", &item);
+                    let version = item.version;
+                    self.push("DELETED", &item, version);
                 }
                 self.resume(shelf, version);
             }
             None => {
-                self.waiting
-                    .push_back(json!({ "type": "ERROR", "object": Refused::expired().status() }));
+                self.waiting.push_back(Event::Expired);
                 self.ended = true;
             }
         }
     }
 
     /// Goes on from a version that the client has.
-    fn resume(&mut self, shelf: &Shelf, version: u64) {
+    fn resume(&mut self, shelf: &Arc<Shelf>, version: u64) {
         self.version = shelf.version;
-        for (key, item) in &shelf.items {
+        for item in shelf.items.values().filter(|item| item.version > version) {
             let (selected, known) = (self.watch.query.selects(&item.object), item.created <= version);
-            if item.version > version {
-                match (selected, known) {
-                    (true, true) => self.push("MODIFIED", item),
-                    (true, false) => self.push("ADDED", item),
-                    // It may have been selected before; a client that never heard of it lets this be.
-                    (false, true) => self.push("DELETED", item),
-                    (false, false) => {}
-                }
-            }
-            if selected {
-                self.sent.insert(key.clone(), Arc::clone(item));
+            match (selected, known) {
+                (true, true) => self.push("MODIFIED", item, item.version),
+                (true, false) => self.push("ADDED", item, item.version),
+                // It may have been selected before; a client that never heard of it lets this be.
+                (false, true) => self.push("DELETED", item, item.version),
+                (false, false) => {}
             }
         }
+        self.sent = Arc::clone(shelf);
     }
 
-    fn look(&mut self, shelf: &Shelf) {
+    fn look(&mut self, shelf: &Arc<Shelf>) {
         if self.version != shelf.version {
             self.version = shelf.version;
             self.difference(shelf);
         } else if self.watch.query.bookmarks && Instant::now() >= self.bookmark {
             self.bookmark = Instant::now() + BOOKMARK_EVERY;
-            self.waiting.push_back(self.bookmark(shelf.version, false));
+            self.waiting.push_back(Event::Bookmark(shelf.version, false));
         }
     }
 
-    fn difference(&mut self, shelf: &Shelf) {
-        let query = &self.watch.query;
-        let selected = shelf.items.iter().filter(|(_, item)| query.selects(&item.object));
-        let selected: BTreeMap<_, _> = selected.map(|(key, item)| (key.clone(), Arc::clone(item))).collect();
-        let before = std::mem::replace(&mut self.sent, selected.clone());
-        for (key, item) in &selected {
-            match before.get(key) {
-                None => self.push("ADDED", item),
-                Some(before) if before.created != item.created => {
-                    self.push("DELETED", before);
-                    self.push("ADDED", item);
+    fn difference(&mut self, shelf: &Arc<Shelf>) {
+        let before = std::mem::replace(&mut self.sent, Arc::clone(shelf));
+        for (key, item) in &shelf.items {
+            let known = before.items.get(key);
+            // Most are as they were, and are not asked about again.
+            if known.is_some_and(|known| Arc::ptr_eq(known, item)) || !self.selects(item) {
+                continue;
+            }
+            match known.filter(|known| self.selects(known)) {
+                None => self.push("ADDED", item, item.version),
+                Some(known) if known.created != item.created => {
+                    self.push("DELETED", known, known.version);
+                    self.push("ADDED", item, item.version);
                 }
-                Some(before) if before.version != item.version => self.push("MODIFIED", item),
+                Some(known) if known.version != item.version => self.push("MODIFIED", item, item.version),
                 Some(_) => {}
             }
         }
-        for (_, item) in before.iter().filter(|(key, _)| !selected.contains_key(*key)) {
-            // The version at which it went, so that a client that goes on from here does not hear it twice.
-            let item = Item {
-                version: shelf.version,
-                ..Item::clone(item)
-            };
-            self.push("DELETED", &Arc::new(item));
+        for (key, item) in &before.items {
+            let stays = shelf.items.get(key);
+            let stays = stays.is_some_and(|now| Arc::ptr_eq(now, item) || self.selects(now));
+            if !stays && self.selects(item) {
+                // The version at which it went, so that a client that goes on from here does not hear it twice.
+                self.push("DELETED", item, shelf.version);
+            }
         }
     }
 
-    fn push(&mut self, kind: &str, item: &Arc<Item>) {
-        self.waiting
-            .push_back(json!({ "type": kind, "object": self.watch.shape.one(item) }));
+    fn selects(&self, item: &Item) -> bool {
+        self.watch.query.selects(&item.object)
     }
 
-    fn bookmark(&self, version: u64, initial_events_end: bool) -> Value {
-        let object = self.watch.shape.bookmark(version, initial_events_end);
-        json!({ "type": "BOOKMARK", "object": object })
+    fn push(&mut self, kind: &'static str, item: &Arc<Item>, version: u64) {
+        self.waiting.push_back(Event::Object(kind, Arc::clone(item), version));
+    }
+}
+
+/// An event as the client reads it.
+fn written(shape: Shape, event: Event) -> Value {
+    match event {
+        Event::Object(kind, item, version) if item.version == version => {
+            json!({ "type": kind, "object": shape.one(&item) })
+        }
+        Event::Object(kind, item, version) => {
+            let item = Item {
+                version,
+                ..Item::clone(&item)
+            };
+            json!({ "type": kind, "object": shape.one(&Arc::new(item)) })
+        }
+        Event::Bookmark(version, initial_events_end) => {
+            let object = shape.bookmark(version, initial_events_end);
+            json!({ "type": "BOOKMARK", "object": object })
+        }
+        Event::Expired => json!({ "type": "ERROR", "object": Refused::expired().status() }),
     }
 }

@@ -108,6 +108,28 @@ async fn one_person_leaves_watches_of_the_hub_to_others() {
 }
 
 #[tokio::test]
+async fn one_person_leaves_answers_of_the_hub_to_others() {
+    let world = World::new().await;
+    let mut connection = world.http2().await;
+    let most = crate::limits::API_REQUESTS_OF_PERSON_MAX;
+    let held: Vec<_> = (0..most).map(|_| connection.read("ada", "/hangs")).collect();
+    let refused = connection.watch("ada", "/hangs").await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let clusters = "/apis/fleet.flotilla.dev/v1alpha1/managedclusters";
+    assert_eq!(world.get("eve", clusters, &[]).await.status, StatusCode::OK);
+    let oslo = world.get("ada", PODS, &[]).await;
+    assert_eq!(oslo.status, StatusCode::OK, "a cluster's places are others: {oslo:?}");
+    drop((held, connection));
+    let again = async {
+        while world.get("ada", clusters, &[]).await.status != StatusCode::OK {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, again).await.expect("they are given back");
+}
+
+#[tokio::test]
 async fn a_command_has_an_audit_line_while_it_goes_on_and_one_when_it_ended() {
     let world = World::that(true).await;
     let path = "/clusters/oslo/api/v1/namespaces/shop/pods/web/exec?command=cat&stdin=true";

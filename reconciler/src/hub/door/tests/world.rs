@@ -45,6 +45,7 @@ rules:
   - {apiGroups: ['', apps], resources: [pods, configmaps, deployments], verbs: [get, list, watch]}
   - {apiGroups: [''], resources: [pods/exec], verbs: [create]}
   - {apiGroups: [fleet.flotilla.dev], resources: [managedclusters], verbs: [get, list, watch]}
+  - {nonResourceURLs: [/hangs], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -151,6 +152,7 @@ impl World {
         let bound = bind(&options, Arc::default(), &stop).await.expect("it opens");
         let address = bound.listener.local_addr().expect("it is bound");
         let own = Routes::alone(Arc::clone(&state), stop.clone()).judged();
+        let own = own.route("/hangs", axum::routing::get(std::future::pending::<StatusCode>));
         tokio::spawn(run(bound, Arc::clone(&state), Arc::clone(&dispatch), own, stop.clone()));
         let authority = std::fs::read(folder.path().join("ca.crt")).expect("it is written");
         let roots = certificate::authorities(&authority).expect("it is a certificate");

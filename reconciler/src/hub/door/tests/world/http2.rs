@@ -53,6 +53,15 @@ impl Http2 {
         }
     }
 
+    /// Begins a read, and gives what is answered when it is.
+    pub(in crate::hub::door::tests) fn read(
+        &mut self,
+        who: &str,
+        path: &str,
+    ) -> impl Future<Output = Option<StatusCode>> + use<> {
+        self.begin("GET", who, path, BoxBody::new(http_body_util::Empty::new()))
+    }
+
     /// Begins a watch.
     pub(in crate::hub::door::tests) async fn watch(&mut self, who: &str, path: &str) -> http::Response<Incoming> {
         let nothing = BoxBody::new(http_body_util::Empty::new());
