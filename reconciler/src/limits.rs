@@ -514,6 +514,12 @@ pub const LOGIN_FAILURES_AT_ONCE: u32 = 10;
 /// See [`LOGIN_FAILURES_AT_ONCE`].
 pub const LOGIN_FAILURE_FORGIVEN: Duration = Duration::from_secs(6);
 
+/// How long a login waits for others of its place that are looked at: an ID token may need the provider's keys first.
+pub const LOGIN_TURN_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Characters of a static token that is taken: with fewer it is found by guessing, however slowly.
+pub const TOKEN_CHARS_MIN: usize = 16;
+
 /// Places whose failed logins are remembered, at 50 bytes each.
 pub const LOGIN_FAILURE_PLACES_MAX: usize = 4_096;
 

@@ -8,7 +8,8 @@ use flotilla_tests::{Child, Flotilla, Output, parts, ports};
 
 /// Whom the hub knows: ada reads, eve reaches into containers as well, bob has no right at all. Nobody is known to it as
 /// `nobody`.
-const TOKENS: &str = "token-of-ada,ada,1,\"ops\"\ntoken-of-eve,eve,3,\"crew\"\ntoken-of-bob,bob,2,\"guests\"\n";
+const TOKENS: &str =
+    "long-token-of-ada,ada,1,\"ops\"\nlong-token-of-eve,eve,3,\"crew\"\nlong-token-of-bob,bob,2,\"guests\"\n";
 
 /// What `access/` says of them.
 pub(in super::super) const ACCESS: &str = "\
@@ -50,7 +51,7 @@ impl Callers {
     pub(in super::super) fn new(folder: &Path) -> Self {
         fs::write(folder.join("tokens.csv"), TOKENS).unwrap();
         for who in ["ada", "eve", "bob", "nobody"] {
-            fs::write(folder.join(format!("{who}.token")), format!("token-of-{who}")).unwrap();
+            fs::write(folder.join(format!("{who}.token")), format!("long-token-of-{who}")).unwrap();
         }
         Self {
             folder: folder.to_owned(),

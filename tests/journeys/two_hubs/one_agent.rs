@@ -38,9 +38,9 @@ fn serve_people(two: &mut Two) -> [String; 2] {
     let folder = two.fleet.folder().to_owned();
     let path = |name: &str| folder.join(name).display().to_string();
     for (name, content) in [
-        ("tokens.csv", "token-of-ada,ada,1\ntoken-of-bob,bob,2\n"),
-        ("ada.token", "token-of-ada"),
-        ("bob.token", "token-of-bob"),
+        ("tokens.csv", "long-token-of-ada,ada,1\nlong-token-of-bob,bob,2\n"),
+        ("ada.token", "long-token-of-ada"),
+        ("bob.token", "long-token-of-bob"),
     ] {
         fs::write(folder.join(name), content).unwrap();
         fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o600)).unwrap();

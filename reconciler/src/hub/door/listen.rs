@@ -23,6 +23,7 @@ use tracing::Instrument as _;
 
 use super::certified::Certified;
 use super::failures::network;
+use super::login::Proven;
 use super::porter::{Peer, Porter};
 use super::shares::{Part, Shares};
 use crate::limits::{
@@ -179,6 +180,7 @@ async fn converse<S>(
         address,
         certified,
         newcomer,
+        proven: Proven::default(),
     });
     // Each request holds a receiver for as long as its answer lasts.
     let (requests, _) = watch::channel(());

@@ -1,12 +1,12 @@
 //! Who a caller is: by the certificate of the connection, by a static token, or by an OIDC provider's.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use http::{HeaderMap, header};
 use render::access::token::Verified;
 use render::access::{Person, is_reserved};
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
 use super::certificate::Tls;
 use super::certified::Certified;
@@ -46,12 +46,17 @@ enum Proof {
     IdToken(i64),
 }
 
+/// The bearer token that logged somebody in over a connection first. It is no guess there any more, whoever else guesses from
+/// the same address.
+#[derive(Debug, Default)]
+pub(super) struct Proven(OnceLock<TokenDigest>);
+
 /// Where people are known from.
 pub(super) struct Logins {
     pub(super) tls: Kept<Tls>,
     pub(super) tokens: Option<Kept<Tokens>>,
     pub(super) provider: Option<Provider>,
-    failures: Mutex<Failures>,
+    failures: Failures,
     tally: Arc<Tally>,
 }
 
@@ -66,15 +71,15 @@ impl Logins {
             tls,
             tokens,
             provider,
-            failures: Mutex::default(),
+            failures: Failures::default(),
             tally,
         }
     }
 
-    /// Who it is. `certified` is who the certificate of the connection names.
+    /// Who it is. `certified` is who the certificate of the connection names, `proven` what logged somebody in over it.
     pub(super) async fn login(
         &self,
-        certified: Option<&Arc<Certified>>,
+        (certified, proven): (Option<&Arc<Certified>>, &Proven),
         headers: &HeaderMap,
         from: IpAddr,
     ) -> Result<Login, NotIn> {
@@ -93,22 +98,22 @@ impl Logins {
             failed(LoginFailure::Missing);
             return Err(NotIn::Missing);
         };
-        // A token of the file is no guess, whoever else guesses from there.
         let digest = tokens::digest(token);
-        if let Some(person) = self.with_token(&digest) {
-            return Ok(Login {
-                person: Arc::new(person),
-                proof: Proof::Token(digest),
-            });
-        }
-        if let Some(wait) = self.failures().wait(from, Instant::now()) {
-            failed(LoginFailure::TooMany);
-            return Err(NotIn::TooMany(wait));
-        }
-        if let Some(login) = self.with_id_token(token).await {
+        if proven.0.get() == Some(&digest)
+            && let Some(login) = self.with_bearer(token, digest).await
+        {
             return Ok(login);
         }
-        self.failures().failed(from, Instant::now());
+        // Before anything is asked whether it is good, the file of tokens too.
+        let attempt = self.failures.attempt(from).await.map_err(|wait| {
+            failed(LoginFailure::TooMany);
+            NotIn::TooMany(wait)
+        })?;
+        if let Some(login) = self.with_bearer(token, digest).await {
+            let _first = proven.0.set(digest);
+            return Ok(login);
+        }
+        attempt.failed();
         failed(LoginFailure::Wrong);
         Err(NotIn::Wrong)
     }
@@ -133,16 +138,22 @@ impl Logins {
         tokens.person(digest).cloned().and_then(plain)
     }
 
+    async fn with_bearer(&self, token: &str, digest: TokenDigest) -> Option<Login> {
+        match self.with_token(&digest) {
+            Some(person) => Some(Login {
+                person: Arc::new(person),
+                proof: Proof::Token(digest),
+            }),
+            None => self.with_id_token(token).await,
+        }
+    }
+
     async fn with_id_token(&self, token: &str) -> Option<Login> {
         let Verified { person, until } = self.provider.as_ref()?.person(token).await?;
         Some(Login {
             person: Arc::new(plain(person)?),
             proof: Proof::IdToken(until),
         })
-    }
-
-    fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,7 +184,7 @@ mod tests {
     use super::*;
 
     fn logins() -> Logins {
-        let tokens = Tokens::parse(b"secret,ada,1,\"ops\"\nmasters,x,1,\"system:masters\"\nnode,system:node:a,1");
+        let tokens = Tokens::parse(b"secret-of-a-person,ada,1,\"ops\"\nmasters-of-the-house,x,1,\"system:masters\"\nnode-of-a-cluster,system:node:a,1");
         let tokens = Kept::fixed(tokens.expect("a file of tokens"));
         let folder = tempfile::tempdir().expect("a folder");
         let authority = Authority::read_or_make(&folder.path().join("ca.key")).expect("it is made");
@@ -196,40 +207,65 @@ mod tests {
     async fn a_token_logs_its_person_in_and_nobody_of_kubernetes_own() {
         let logins = logins();
         let login = async |said: &[&str]| {
-            let login = logins.login(None, &headers(said), HERE).await;
+            let login = logins.login((None, &Proven::default()), &headers(said), HERE).await;
             login.map(|login| login.person.user.clone())
         };
-        assert_eq!(login(&["Bearer secret"]).await, Ok("ada".to_owned()));
-        assert_eq!(login(&["bearer secret"]).await, Ok("ada".to_owned()));
+        assert_eq!(login(&["Bearer secret-of-a-person"]).await, Ok("ada".to_owned()));
+        assert_eq!(login(&["bearer secret-of-a-person"]).await, Ok("ada".to_owned()));
         assert_eq!(login(&[]).await, Err(NotIn::Missing));
-        assert_eq!(login(&["Basic secret"]).await, Err(NotIn::Missing));
-        assert_eq!(login(&["Bearer secret", "Bearer other"]).await, Err(NotIn::Missing));
-        let masters = logins.login(None, &headers(&["Bearer masters"]), HERE).await;
+        assert_eq!(login(&["Basic secret-of-a-person"]).await, Err(NotIn::Missing));
+        assert_eq!(
+            login(&["Bearer secret-of-a-person", "Bearer other"]).await,
+            Err(NotIn::Missing)
+        );
+        let masters = logins
+            .login(
+                (None, &Proven::default()),
+                &headers(&["Bearer masters-of-the-house"]),
+                HERE,
+            )
+            .await;
         let masters = masters.expect("it is somebody's");
         assert!(masters.person.groups.is_empty(), "system:masters is no group");
-        assert_eq!(login(&["Bearer node"]).await, Err(NotIn::Wrong));
+        assert_eq!(login(&["Bearer node-of-a-cluster"]).await, Err(NotIn::Wrong));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_token_is_not_looked_at_after_too_many_wrong_ones() {
-        let logins = logins();
+        let (logins, here) = (logins(), Proven::default());
         let elsewhere = "192.0.2.9".parse().expect("an address");
+        let (guess, right) = (headers(&["Bearer guess"]), headers(&["Bearer secret-of-a-person"]));
+        let login =
+            async |proven: &Proven, said: &HeaderMap, from| logins.login((None, proven), said, from).await.map(drop);
+        assert_eq!(login(&here, &right, HERE).await, Ok(()));
         for _ in 0..crate::limits::LOGIN_FAILURES_AT_ONCE {
-            let wrong = logins.login(None, &headers(&["Bearer guess"]), HERE).await;
-            assert_eq!(wrong.map(drop), Err(NotIn::Wrong));
+            assert_eq!(login(&Proven::default(), &guess, HERE).await, Err(NotIn::Wrong));
         }
-        let (guess, right) = (headers(&["Bearer guess"]), headers(&["Bearer secret"]));
-        let refused = logins.login(None, &guess, HERE).await;
-        assert!(matches!(refused, Err(NotIn::TooMany(_))), "{refused:?}");
+        let refused = |said: &Result<(), NotIn>| matches!(said, Err(NotIn::TooMany(_)));
+        assert!(refused(&login(&Proven::default(), &guess, HERE).await));
+        let by_chance = login(&Proven::default(), &right, HERE).await;
         assert!(
-            logins.login(None, &right, HERE).await.is_ok(),
-            "who guesses shuts out nobody whose token is in the file"
+            refused(&by_chance),
+            "a guess that is right is told no sooner: {by_chance:?}"
         );
-        let wrong = logins.login(None, &guess, elsewhere).await;
-        assert_eq!(wrong.map(drop), Err(NotIn::Wrong), "nobody else has to wait");
+        assert_eq!(
+            login(&here, &right, HERE).await,
+            Ok(()),
+            "who is in over a connection stays"
+        );
+        assert!(
+            refused(&login(&here, &guess, HERE).await),
+            "and guesses no quicker by it"
+        );
+        assert_eq!(
+            login(&Proven::default(), &right, elsewhere).await,
+            Ok(()),
+            "nobody elsewhere has to wait"
+        );
         tokio::time::advance(crate::limits::LOGIN_FAILURE_FORGIVEN * 2).await;
-        assert_eq!(logins.login(None, &guess, HERE).await.map(drop), Err(NotIn::Wrong));
-        assert_eq!(logins.tally.counts().failed_logins["TooMany"], 1);
+        assert_eq!(login(&Proven::default(), &guess, HERE).await, Err(NotIn::Wrong));
+        assert_eq!(login(&Proven::default(), &right, HERE).await, Ok(()));
+        assert_eq!(logins.tally.counts().failed_logins["TooMany"], 3);
     }
 
     #[test]
@@ -272,10 +308,10 @@ mod tests {
         };
         let id_token = login(Proof::IdToken(1_000));
         assert!(logins.counts(&id_token, 999) && !logins.counts(&id_token, 1_000));
-        assert!(logins.counts(&login(Proof::Token(tokens::digest("secret"))), 0));
+        assert!(logins.counts(&login(Proof::Token(tokens::digest("secret-of-a-person"))), 0));
         let gone = login(Proof::Token(tokens::digest("removed")));
         assert!(!logins.counts(&gone, 0), "its line is gone");
-        let others = login(Proof::Token(tokens::digest("masters")));
+        let others = login(Proof::Token(tokens::digest("masters-of-the-house")));
         assert!(!logins.counts(&others, 0), "its line names somebody else");
     }
 }

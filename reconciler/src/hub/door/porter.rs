@@ -22,7 +22,7 @@ use super::audit::{self, Audit, Line};
 use super::carry::{Carried, Carrier, Errand, Goal};
 use super::certified::Certified;
 use super::listen::Newcomer;
-use super::login::{Login, Logins};
+use super::login::{Login, Logins, Proven};
 use super::refusal;
 use super::route::{self, Route};
 use super::screen;
@@ -45,6 +45,7 @@ pub(super) struct Peer {
     pub(super) certified: Option<Arc<Certified>>,
     /// Its place among those who have not logged in yet.
     pub(super) newcomer: Newcomer,
+    pub(super) proven: Proven,
 }
 
 /// Answers requests.
@@ -144,7 +145,7 @@ impl Porter {
         }
         let login = self
             .logins
-            .login(peer.certified.as_ref(), request.headers(), peer.address);
+            .login((peer.certified.as_ref(), &peer.proven), request.headers(), peer.address);
         let login = login.await.map_err(refusal::not_in)?;
         peer.newcomer.is_known();
         record.line.person(&login.person);

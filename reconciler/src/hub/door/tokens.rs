@@ -4,6 +4,8 @@
 use render::access::Person;
 use sha2::{Digest as _, Sha256};
 
+use crate::limits::TOKEN_CHARS_MIN;
+
 /// What is kept of a token.
 pub(super) type TokenDigest = [u8; 32];
 
@@ -40,18 +42,21 @@ impl Tokens {
     }
 }
 
-fn person(line: &str) -> Result<(TokenDigest, Person), &'static str> {
+fn person(line: &str) -> Result<(TokenDigest, Person), String> {
     let mut fields = line.splitn(4, ',').map(str::trim);
     let (token, user) = match (fields.next(), fields.next()) {
         (Some(token), Some(user)) if !token.is_empty() && !user.is_empty() => (token, user),
-        _ => return Err("it is not token,user,uid,\"group1,group2\""),
+        _ => return Err("it is not token,user,uid,\"group1,group2\"".to_owned()),
     };
     let digest = match token.strip_prefix("sha256:") {
         Some(text) => {
-            let bytes = hex_bytes(text).ok_or("what stands after sha256: is no digest of 64 hex digits")?;
-            bytes
-                .try_into()
-                .map_err(|_| "what stands after sha256: is no digest of 64 hex digits")?
+            let digest = hex_bytes(text).and_then(|bytes| bytes.try_into().ok());
+            digest.ok_or("what stands after sha256: is no digest of 64 hex digits")?
+        }
+        None if token.chars().count() < TOKEN_CHARS_MIN => {
+            return Err(format!(
+                "its token has fewer than {TOKEN_CHARS_MIN} characters, and could be guessed"
+            ));
         }
         None => digest(token),
     };
@@ -77,25 +82,42 @@ mod tests {
 
     #[test]
     fn a_token_is_known_by_itself_or_by_its_digest() {
-        let hex: String = digest("other").iter().map(|byte| format!("{byte:02x}")).collect();
-        let file = format!("# people\nsecret,ada,1,\"ops,dev\"\n\nsha256:{hex},bob,2\n");
+        let hex: String = digest("another-long-token")
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let file = format!("# people\na-secret-of-16-ch,ada,1,\"ops,dev\"\n\nsha256:{hex},bob,2\n");
         let tokens = Tokens::parse(file.as_bytes()).expect("it is a file of tokens");
         let who = |token| {
             tokens
                 .person(&digest(token))
                 .map(|person| (person.user.clone(), person.groups.join(" ")))
         };
-        assert_eq!(who("secret"), Some(("ada".to_owned(), "ops dev".to_owned())));
-        assert_eq!(who("other"), Some(("bob".to_owned(), String::new())));
-        assert_eq!(who("secre"), None);
+        assert_eq!(who("a-secret-of-16-ch"), Some(("ada".to_owned(), "ops dev".to_owned())));
+        assert_eq!(who("another-long-token"), Some(("bob".to_owned(), String::new())));
+        assert_eq!(who("a-secret-of-16-c"), None);
         assert_eq!(who(""), None);
         assert_eq!(who(&format!("sha256:{hex}")), None, "a digest is no token");
     }
 
     #[test]
+    fn a_token_that_could_be_guessed_is_refused_with_its_line() {
+        let short = Tokens::parse(b"# people\n\nfifteen-letters,ada\n")
+            .map(|_| ())
+            .expect_err("it is short");
+        assert_eq!(
+            short,
+            "line 3: its token has fewer than 16 characters, and could be guessed"
+        );
+        assert!(Tokens::parse(b"sixteen-letters-,ada\n").is_ok());
+    }
+
+    #[test]
     fn what_is_wrong_in_a_file_of_tokens_is_told_without_the_token() {
-        for wrong in ["a,b,c\nsecret", "a,b\nsha256:secret,bob", "a,b\n,bob"] {
-            let told = Tokens::parse(wrong.as_bytes()).map(|_| ()).expect_err(wrong);
+        let first = "0123456789abcdef,b";
+        for wrong in ["secret", "sha256:secret,bob", ",bob", "secret-of-15-ch,bob"] {
+            let wrong = format!("{first}\n{wrong}");
+            let told = Tokens::parse(wrong.as_bytes()).map(|_| ()).expect_err(&wrong);
             assert!(told.starts_with("line 2: ") && !told.contains("secret"), "{told}");
         }
     }

@@ -246,6 +246,10 @@ async fn listen(options: &HubOptions, registry: &Arc<Registry>) -> Result<(Doors
     };
     if let Some(address) = plain.as_ref().and_then(|plain| plain.local_addr().ok()) {
         tracing::info!(%address, "Listening for agents behind a server that ends TLS, which reads what they say.");
+        if !address.ip().is_loopback() {
+            // Behind a server of another machine or pod that is what people need; whether others reach it is not known here.
+            tracing::warn!(%address, "Whoever reaches --listen-plain at this address, or reads on the way to it, reads tunnels in the clear: let that server alone reach it.");
+        }
     }
     Ok((Doors { secured, plain }, accept))
 }

@@ -94,7 +94,11 @@ pub(super) struct World {
     _stop: tokio_util::sync::DropGuard,
 }
 
-const TOKENS: [&str; 3] = ["token-ada,ada,1,\"ops\"", "token-bob,bob,2", "token-eve,eve,3,\"ops\""];
+const TOKENS: [&str; 3] = [
+    "long-token-of-ada,ada,1,\"ops\"",
+    "long-token-of-bob,bob,2",
+    "long-token-of-eve,eve,3,\"ops\"",
+];
 
 /// Who signs certificates, and its own.
 fn authority() -> (rcgen::Issuer<'static, rcgen::KeyPair>, String) {
@@ -240,7 +244,7 @@ impl World {
         let connection = tokio::spawn(async move { drop(connection.with_upgrades().await) });
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, "hub");
         if !who.is_empty() {
-            request = request.header(header::AUTHORIZATION, format!("Bearer token-{who}"));
+            request = request.header(header::AUTHORIZATION, format!("Bearer long-token-of-{who}"));
         }
         for (name, value) in headers {
             request = request.header(*name, *value);

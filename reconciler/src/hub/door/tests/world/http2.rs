@@ -44,7 +44,7 @@ impl Http2 {
     ) -> impl Future<Output = Option<StatusCode>> + use<> {
         let mut request = Request::builder().method(method).uri(format!("https://hub{path}"));
         if !who.is_empty() {
-            request = request.header(header::AUTHORIZATION, format!("Bearer token-{who}"));
+            request = request.header(header::AUTHORIZATION, format!("Bearer long-token-of-{who}"));
         }
         let answer = self.0.send_request(request.body(body).expect("a request"));
         async move {
@@ -66,7 +66,7 @@ impl Http2 {
     pub(in crate::hub::door::tests) async fn watch(&mut self, who: &str, path: &str) -> http::Response<Incoming> {
         let nothing = BoxBody::new(http_body_util::Empty::new());
         let request = Request::get(format!("https://hub{path}"))
-            .header(header::AUTHORIZATION, format!("Bearer token-{who}"))
+            .header(header::AUTHORIZATION, format!("Bearer long-token-of-{who}"))
             .body(nothing);
         let answer = timeout(SOON, self.0.send_request(request.expect("a request"))).await;
         answer.expect("it answers in time").expect("it answers")
