@@ -541,6 +541,10 @@ pub const AUDIT_LINES_MAX: usize = 4_096;
 /// How often it is asked again whether a caller may have the answer that is on its way: a watch or a log may last for days.
 pub const DOOR_JUDGED_AGAIN: Duration = Duration::from_secs(5);
 
+/// How long a caller may read nothing of an answer before its connection ends. A person who reads a log in a pager has as long
+/// for a page; a program that hangs holds places of its person's.
+pub const DOOR_UNREAD_MAX: Duration = Duration::from_secs(600);
+
 /// Watches of one person and the same objects within this time are one audit line, and so are requests of nobody from one
 /// address: a client that lists and watches anew again and again would write nothing else.
 pub const AUDIT_ALIKE_REST: Duration = Duration::from_secs(60);

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use super::answered::Answers;
 use super::certified::Certified;
 use super::failures::network;
 use super::login::Proven;
@@ -181,6 +182,7 @@ async fn converse<S>(
         certified,
         newcomer,
         proven: Proven::default(),
+        answers: Answers::default(),
     });
     // Each request holds a receiver for as long as its answer lasts.
     let (requests, _) = watch::channel(());
@@ -203,14 +205,26 @@ async fn converse<S>(
             .max_header_list_size(u32::try_from(API_HEADER_BYTES_MAX).unwrap_or(u32::MAX))
             .keep_alive_interval(Some(API_HEADER_TIMEOUT));
         let connection = std::pin::pin!(http.serve_connection(io, service));
-        until(connection, http2::Connection::graceful_shutdown, end).await
+        until(
+            connection,
+            http2::Connection::graceful_shutdown,
+            end,
+            peer.answers.unread(),
+        )
+        .await
     } else {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(API_HEADER_TIMEOUT)
             .max_buf_size(API_HEADER_BYTES_MAX);
         let connection = std::pin::pin!(http.serve_connection(io, service).with_upgrades());
-        until(connection, http1::UpgradeableConnection::graceful_shutdown, end).await
+        until(
+            connection,
+            http1::UpgradeableConnection::graceful_shutdown,
+            end,
+            peer.answers.unread(),
+        )
+        .await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "A caller went away.");
@@ -238,25 +252,32 @@ async fn end(requests: &watch::Sender<()>, peer: &Peer, porter: &Porter, shutdow
     }
 }
 
-/// A connection, to its own end or to one from here.
+/// A connection, to its own end or to one from here. `unread`: its caller reads nothing, also not what is still answered.
 async fn until<C, E>(
     mut connection: Pin<&mut C>,
     shut_down: fn(Pin<&mut C>),
     end: impl Future<Output = End>,
+    unread: impl Future<Output = ()>,
 ) -> Result<(), E>
 where
     C: Future<Output = Result<(), E>>,
 {
+    let mut unread = std::pin::pin!(unread);
     let end = tokio::select! {
         biased;
         ended = connection.as_mut() => return ended,
         end = end => end,
+        () = unread.as_mut() => End::AtOnce,
     };
     match end {
         End::AtOnce => Ok(()),
         End::Gracefully => {
             shut_down(connection.as_mut());
-            connection.await
+            tokio::select! {
+                biased;
+                ended = connection => ended,
+                () = unread => Ok(()),
+            }
         }
     }
 }

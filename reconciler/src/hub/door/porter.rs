@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
-use super::answered::{Held, Judge, Record, Told};
+use super::answered::{Answers, Held, Judge, Record, Told};
 use super::audit::{self, Audit, Line};
 use super::carry::{Carried, Carrier, Errand, Goal};
 use super::certified::Certified;
@@ -46,6 +46,8 @@ pub(super) struct Peer {
     /// Its place among those who have not logged in yet.
     pub(super) newcomer: Newcomer,
     pub(super) proven: Proven,
+    /// What is on its way to it.
+    pub(super) answers: Answers,
 }
 
 /// Answers requests.
@@ -122,7 +124,7 @@ impl Porter {
             outcome.carried.response.headers_mut().insert("audit-id", id);
         }
         outcome.held.push(busy);
-        Told::wrap(outcome.carried, record, outcome.held, outcome.judge)
+        Told::wrap(outcome.carried, record, outcome.held, outcome.judge, &peer.answers)
     }
 
     async fn answered(

@@ -69,6 +69,28 @@ async fn a_login_that_ends_ends_what_began_with_it() {
 }
 
 #[tokio::test]
+async fn a_right_that_is_taken_away_ends_a_log_that_nobody_reads() {
+    let mut world = World::new().await;
+    let log = world
+        .begin("ada", "/clusters/oslo/api/v1/namespaces/shop/pods?watch=true")
+        .await;
+    let (_, mut stream) = (world.seen().await, world.endless().await);
+    let line = "x".repeat(64 << 10);
+    // Until all that lies between has as much as it takes.
+    while timeout(std::time::Duration::from_secs(1), stream.say(&line))
+        .await
+        .is_ok()
+    {}
+    world.take_rights_away();
+    timeout(SOON, stream.closed()).await.expect("the cluster hears of it");
+    let ended = world
+        .audited(|line| line["user"] == "ada" && line["stage"].is_null())
+        .await;
+    assert_eq!(ended["close"], "revoked", "{ended}");
+    drop(log);
+}
+
+#[tokio::test]
 async fn one_address_that_never_logs_in_shuts_out_nobody_else() {
     let world = World::new().await;
     let mut silent = Vec::new();
