@@ -30,7 +30,7 @@ mod streams;
 mod tunnels;
 
 pub use deliver::{DeliverError, Holdings, serve};
-pub use gate::{Allow, Policy, Unclear};
+pub use gate::{Allow, Own, Policy, Unclear};
 pub use journal::{Files, Journal, JournalError};
 pub use place::{JournalPlace, KeyPlace};
 pub use run::{AgentError, AgentOptions, run};

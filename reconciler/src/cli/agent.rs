@@ -12,7 +12,7 @@ use tunnel::{Allowance, Token};
 
 use super::join::Join;
 use super::place::{Place, next_key};
-use crate::agent::{self, AgentOptions, Allow, KeyPlace, Policy};
+use crate::agent::{self, AgentOptions, Allow, KeyPlace, Own, Policy};
 use crate::audit::AuditTo;
 
 /// Keep one cluster as the hub says, and go on while the hub is away.
@@ -134,6 +134,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
     let place = arguments.place;
     let (cluster, way) = (place.cluster()?, place.way.way()?);
     let journal = place.journal(&cluster);
+    let own = Own::with(place.namespaces(arguments.new_key.as_ref()));
     let api_server = place.api_server().await;
     let key = place.key(&cluster, api_server.as_ref()).await?;
     let api_server = match place.kubeconfig {
@@ -156,7 +157,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         age_key_file: arguments.age_key_file,
         helm: arguments.helm,
         client: api_server.client,
-        allow: Policy::of(arguments.allow),
+        allow: Policy::of(arguments.allow).keeping(own),
         audit: arguments.audit_log.as_deref().map(AuditTo::from),
         api_server: api_server.address.to_string(),
         earlier_managers: arguments.earlier_managers,

@@ -53,6 +53,20 @@ impl Place {
         self.cluster.clone().context("--cluster is missing")
     }
 
+    /// The namespaces in which the agent has Secrets of its own.
+    pub(super) fn namespaces(&self, new_key: Option<&KeyPlace>) -> Vec<String> {
+        let keys = self.key.as_ref().into_iter().chain(new_key);
+        let keys = keys.filter_map(|place| match place {
+            KeyPlace::Secret { namespace, .. } => Some(namespace),
+            KeyPlace::File(_) => None,
+        });
+        let journal = match &self.journal {
+            Some(JournalPlace::Secrets { namespace, .. }) => Some(namespace),
+            Some(JournalPlace::Folder(_)) | None => None,
+        };
+        keys.chain(journal).cloned().collect()
+    }
+
     /// The cluster's key.
     pub(super) async fn key(
         &self,
@@ -106,5 +120,34 @@ fn client<'a>(api_server: Result<&'a ApiServer, &ClientError>) -> anyhow::Result
     match api_server {
         Ok(api_server) => Ok(&api_server.client),
         Err(error) => bail!("the key is in a Secret, and there is no API server: {}", line(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        place: Place,
+    }
+
+    #[test]
+    fn the_namespaces_of_an_agents_secrets_are_those_of_its_key_its_next_one_and_its_journal() {
+        let own = ["agent", "--cluster", "a", "--hub", "b:1", "--hub-key"];
+        let key = tunnel::PublicKey::from_bytes([7; 32]).to_string();
+        let namespaces = |more: &[&str], next: Option<&str>| {
+            let words = [&own[..], &[&key], more].concat();
+            let place = Command::try_parse_from(words).expect("they are good").place;
+            let next: Option<KeyPlace> = next.map(|next| next.parse().expect("it is one"));
+            place.namespaces(next.as_ref())
+        };
+        let secrets = ["--key", "secret:keys/a", "--journal", "secret:notes/a"];
+        assert_eq!(namespaces(&secrets, Some("secret:next/a")), ["keys", "next", "notes"]);
+        let files = ["--key", "a.key", "--journal", "a.journal"];
+        assert_eq!(namespaces(&files, Some("b.key")), [""; 0]);
     }
 }

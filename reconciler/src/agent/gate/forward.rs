@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::caller::Identity;
 use super::gather::Gathered;
 use super::judge::{Entry, Refused, judge};
+use super::own::Own;
 use super::room::Room;
 use crate::apply::Unreached;
 use crate::fault;
@@ -45,6 +46,8 @@ pub(in crate::agent) struct Forwarding<'a> {
     /// Where its bodies stand.
     pub(in crate::agent) room: &'a Room,
     pub(in crate::agent) entry: Entry,
+    /// What is withheld from whoever is impersonated.
+    pub(in crate::agent) own: &'a Own,
     /// Whom to impersonate; nobody in mode Push.
     pub(in crate::agent) identity: Option<&'a Identity>,
 }
@@ -59,11 +62,11 @@ pub(in crate::agent) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let entry = forwarding.entry;
+    let (entry, own) = (forwarding.entry, forwarding.own);
     let upgraded = Mutex::new(Ends::default());
     let answer = service_fn(|mut request: Request<Incoming>| async {
         ends(&upgraded).hub = Some(hyper::upgrade::on(&mut request));
-        let asked = judge(entry, request.method(), request.uri(), request.headers());
+        let asked = judge((entry, own), request.method(), request.uri(), request.headers());
         note(answered, |answered| {
             answered.requests += 1;
             answered.asked = asked.as_ref().ok().cloned();

@@ -3,6 +3,7 @@
 use http::{HeaderMap, Method, StatusCode, Uri};
 use render::access::{self, Attributes, Class};
 
+use super::own::Own;
 use crate::limits::GATE_ANSWER_TIMEOUT;
 use crate::wire::headers;
 
@@ -52,7 +53,12 @@ impl Refused {
 }
 
 /// What a request asks for, if it may pass.
-pub(super) fn judge(entry: Entry, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Attributes, Refused> {
+pub(super) fn judge(
+    (entry, own): (Entry, &Own),
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Attributes, Refused> {
     let bad = |message: String| Refused::new(StatusCode::BAD_REQUEST, "BadRequest", message);
     if headers::impersonates(headers) {
         return Err(Refused::forbidden(
@@ -81,7 +87,8 @@ pub(super) fn judge(entry: Entry, method: &Method, uri: &Uri, headers: &HeaderMa
     if headers::upgrades(headers) && entry != Entry::Interactive {
         return Err(Refused::forbidden("a request to read asks for another protocol"));
     }
-    Ok(attributes)
+    let withheld = (entry != Entry::Push).then(|| own.withholds(&attributes)).flatten();
+    withheld.map_or(Ok(attributes), |why| Err(Refused::forbidden(why)))
 }
 
 /// Whether a request may have a body at all. A `GET` with one is read by some as another request.
@@ -102,7 +109,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).expect("a request").into_parts();
-        let found = judge(entry, &parts.method, &parts.uri, &parts.headers);
+        let found = judge((entry, &Own::default()), &parts.method, &parts.uri, &parts.headers);
         let found = found.as_ref().map(|found| found.verb);
         assert_eq!(
             found.map_err(|refused| refused.code.as_u16()),
@@ -156,6 +163,17 @@ mod tests {
         );
         check(Entry::Interactive, "GET", "/api/v1/pods", &[], Err(403));
         check(Entry::Push, "PATCH", "/api/v1/namespaces/a/pods/b", &[], Ok("patch"));
+    }
+
+    #[test]
+    fn only_the_hubs_applier_has_what_the_agent_has() {
+        let key = "/api/v1/namespaces/flotilla-system/secrets/flotilla-agent";
+        let exec = "/api/v1/namespaces/flotilla-system/pods/flotilla-agent-a/exec?command=sh";
+        check(Entry::Read, "GET", key, &[], Err(403));
+        check(Entry::Read, "GET", "/api/v1/secrets", &[], Err(403));
+        check(Entry::Interactive, "GET", exec, &[("upgrade", "websocket")], Err(403));
+        check(Entry::Push, "GET", key, &[], Ok("get"));
+        check(Entry::Read, "GET", "/api/v1/namespaces/shop/secrets/a", &[], Ok("get"));
     }
 
     #[test]

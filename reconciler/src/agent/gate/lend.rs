@@ -209,6 +209,7 @@ impl Gate {
             client: &self.client,
             room,
             entry,
+            own: self.policy.own(),
             identity: identity.as_ref(),
         };
         let stream = Counted::new(stream, begun.bytes.clone());

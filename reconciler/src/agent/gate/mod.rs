@@ -14,6 +14,7 @@ mod gather;
 mod judge;
 mod lend;
 mod line;
+mod own;
 mod policy;
 mod room;
 
@@ -25,4 +26,5 @@ use room::Room;
 
 pub(super) use address::is_guarded;
 pub(super) use lend::Gate;
+pub use own::Own;
 pub use policy::{Allow, Policy, Unclear};

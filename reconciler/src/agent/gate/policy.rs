@@ -12,6 +12,7 @@ use tunnel::TargetClass;
 
 use super::Entry;
 use super::address::{Network, is_guarded};
+use super::own::Own;
 
 /// One thing that is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(in crate::agent) enum Lent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     allowed: Vec<Allow>,
+    /// What is lent to nobody, whatever else is.
+    own: Own,
 }
 
 /// What is to be dialled, as the hub says it.
@@ -92,6 +95,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             allowed: vec![Allow::Read],
+            own: Own::default(),
         }
     }
 }
@@ -102,7 +106,21 @@ impl Policy {
         if allowed.is_empty() {
             return Self::default();
         }
-        Self { allowed }
+        Self {
+            allowed,
+            ..Self::default()
+        }
+    }
+
+    /// With what is the agent's own.
+    #[must_use]
+    pub fn keeping(self, own: Own) -> Self {
+        Self { own, ..self }
+    }
+
+    /// What is the agent's own.
+    pub(super) fn own(&self) -> &Own {
+        &self.own
     }
 
     /// What a class of stream is lent in this mode; if nothing, why not.

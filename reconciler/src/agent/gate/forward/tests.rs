@@ -66,6 +66,7 @@ impl Server {
                 client: &client,
                 room: &room,
                 entry,
+                own: &Own::default(),
                 identity: identity.as_ref(),
             };
             let _ended = serve(forwarding, far, &Mutex::default()).await;

@@ -204,6 +204,27 @@ async fn what_is_not_lent_is_refused_on_its_own_stream_alone() {
     assert!(counted.refused_dial > 0, "{counted:?}");
 }
 
+/// The API server here would answer everything, as one does whose RBAC lets somebody read all Secrets.
+#[tokio::test]
+async fn a_reader_of_all_secrets_does_not_read_the_agents_own() {
+    let hub = Hub::start(&["read", "interactive"]).await;
+    let own = "/api/v1/namespaces/flotilla-system/secrets/flotilla-agent";
+    for path in [own, "/api/v1/secrets", "/api/v1/secrets?watch=true"] {
+        let answer = hub.get("ann", path).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{path}: {answer}");
+        assert!(answer.contains("the agent's own"), "{path}: {answer}");
+    }
+    let exec =
+        "GET /api/v1/namespaces/flotilla-system/pods/flotilla-agent-0/exec?command=cat HTTP/1.1\r\nhost: a\r\n\r\n";
+    let answer = hub.ask(TargetClass::Interactive, "ann", exec).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    let others = hub
+        .get("ann", "/api/v1/namespaces/shop/secrets")
+        .await
+        .expect("an answer");
+    assert!(others.starts_with("HTTP/1.1 200 "), "{others}");
+}
+
 #[tokio::test]
 async fn every_stream_leaves_one_line_also_a_refused_one() {
     let hub = Hub::start(&["read"]).await;
