@@ -156,6 +156,7 @@ impl Shown {
         let line = |one: &&Value| {
             let cluster = text(one, "/cluster");
             match text(one, "/branch").as_str() {
+                "-" if one.get("message").is_some() => format!("  {cluster}: {}\n", text(one, "/message")),
                 "-" => {
                     let file = one.pointer("/file").and_then(Value::as_str).unwrap_or_default();
                     let file: String = file

@@ -2,6 +2,7 @@
 //! Everything here blocks.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,20 +11,25 @@ use render::guard::Holdings;
 use render::published::ReleaseRecord;
 use render::{Digest, Published, Revision};
 use tokio::time::Instant;
+use tunnel::PublicKey;
 
 use super::engine::{Event, Proposed, StateCommit, StateHead, StateRefs, Write};
-use super::publish::{CommitId, Decision, StateError, StateRef, StateRepository, message};
+use super::keys::HubKeys;
+use super::publish::{CommitId, Decision, Marks, StateError, StateRef, StateRepository, message};
 use super::repository::Relation;
 use crate::telemetry::elapsed_ms;
 
 pub(super) use crate::fault::line as chain;
 
 /// Reads and writes the state repository.
-#[derive(Debug)]
 pub(super) struct Keeper {
     repository: StateRepository,
     /// Contents of the newest plan, so that what was just written need not be read back.
     newest: Mutex<BTreeMap<Digest, Arc<Description>>>,
+    /// The hub's own keys, by which its proposals are known; none for a keeper that proposes nothing.
+    keys: Option<HubKeys>,
+    /// Those of other hubs.
+    others: Vec<PublicKey>,
 }
 
 /// Where the hub last knew its refs.
@@ -37,12 +43,44 @@ pub(super) struct Known {
     pub(super) proposed: Option<Proposed>,
 }
 
+/// Without the hub's keys.
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Keeper");
+        shown.field("repository", &self.repository).finish_non_exhaustive()
+    }
+}
+
 impl Keeper {
     /// A keeper of this repository.
     pub(super) fn new(repository: StateRepository) -> Self {
         Self {
             repository,
             newest: Mutex::default(),
+            keys: None,
+            others: Vec::new(),
+        }
+    }
+
+    /// One whose proposals are known by these keys from those of other hubs.
+    pub(super) fn with_keys(self, keys: HubKeys, others: Vec<PublicKey>) -> Self {
+        Self {
+            keys: Some(keys),
+            others,
+            ..self
+        }
+    }
+
+    /// By which keys it knows its own proposals.
+    pub(super) fn marks(&self) -> Marks {
+        let keys = self.keys.as_ref().map(|keys| keys.borrow().clone());
+        Marks {
+            own: keys
+                .iter()
+                .flat_map(|keys| keys.iter())
+                .map(|key| key.public())
+                .collect(),
+            others: self.others.clone(),
         }
     }
 
@@ -148,7 +186,11 @@ impl Keeper {
                 commits,
             } => self.propose(&base, next, &contents, commits, seconds),
             Write::Withdraw { rendered, open } => self.withdraw(&rendered, open),
-            Write::Registrations { source, wanted } => self.register(&source, wanted, seconds),
+            Write::Registrations {
+                source,
+                wanted,
+                elsewhere,
+            } => self.register(&source, (wanted, elsewhere), seconds),
             Write::AgentKeys { fleet, done } => self.replace_keys(&fleet, done, seconds),
             Write::Released { parent, next } => {
                 let written = self.commit(StateRef::Released, parent.as_ref(), next, &BTreeMap::new(), seconds);

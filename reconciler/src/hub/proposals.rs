@@ -10,7 +10,9 @@ use tunnel::PublicKey;
 
 use super::engine::{Event, Proposed};
 use super::keeper::Keeper;
-use super::publish::{CommitId, Proposal, SourceCommit, Standing, StateError, StateRef, Summary, UnitSummary, message};
+use super::publish::{
+    CommitId, Elsewhere, Proposal, SourceCommit, Standing, StateError, StateRef, Summary, UnitSummary, message,
+};
 use crate::registration::cluster_file;
 
 /// The file of a cluster whose agent asks for registration. Labels are a person's to add.
@@ -66,16 +68,20 @@ impl Keeper {
     pub(super) fn register(
         &self,
         source: &Revision,
-        wanted: BTreeMap<ClusterName, PublicKey>,
+        (wanted, elsewhere): (BTreeMap<ClusterName, PublicKey>, Elsewhere),
         seconds: i64,
     ) -> Result<Event, StateError> {
         let files = wanted
             .iter()
             .map(|(cluster, key)| (cluster.clone(), proposed_file(cluster, key)));
-        let registrations = self
-            .repository()
-            .propose_registrations(source, &files.collect(), seconds)?;
-        Ok(Event::RegistrationsProposed { wanted, registrations })
+        let registrations =
+            self.repository()
+                .propose_registrations(source, &files.collect(), (&self.marks(), &elsewhere), seconds)?;
+        Ok(Event::RegistrationsProposed {
+            wanted,
+            elsewhere,
+            registrations,
+        })
     }
 
     /// What a proposal's branch says, which may be an older commit of source than was planned, or more than the

@@ -1,9 +1,16 @@
 //! What hubs over one state say to each other.
 
+use std::collections::BTreeMap;
+
 use render::ClusterName;
 use serde::{Deserialize, Serialize};
+use tunnel::PublicKey;
 
 use super::Report;
+
+/// The target of the stream on which a hub hears another one: it understands what agents ask for, too. An older hub names
+/// none, and hears of connected clusters alone.
+pub const WITH_ASKS: &str = "asks";
 
 /// What one hub tells another of the clusters that are connected to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,8 +45,24 @@ pub enum PeerWord {
         /// Which.
         cluster: ClusterName,
     },
+    /// Whose agents ask for registration with a token of that hub, all of them.
+    Joining {
+        /// Cluster → the key that its agent proved, as text.
+        clusters: BTreeMap<ClusterName, String>,
+    },
     /// Whoever was not named since `Begin` is not connected.
     End,
+}
+
+impl PeerWord {
+    /// The word for who asks for registration.
+    #[must_use]
+    pub fn joining(clusters: &BTreeMap<ClusterName, PublicKey>) -> Self {
+        let text = |(cluster, key): (&ClusterName, &PublicKey)| (cluster.clone(), key.to_string());
+        Self::Joining {
+            clusters: clusters.iter().map(text).collect(),
+        }
+    }
 }
 
 /// Where a stream goes that one hub opens at another: to a cluster whose tunnel is there.

@@ -14,7 +14,7 @@ use tunnel::PublicKey;
 
 use super::state::{Proposed, StateCommit};
 use crate::hub::knocks::Knock;
-use crate::hub::publish::{Registrations, SourceCommit};
+use crate::hub::publish::{Elsewhere, Registrations, SourceCommit};
 use crate::wire::Report;
 
 /// Something happened; the engine looks at its own pace.
@@ -110,6 +110,8 @@ pub enum Event {
         clusters: BTreeMap<ClusterName, i64>,
         /// What some of them said since the last time.
         reports: Vec<Report>,
+        /// Whose agents ask there for registration; `None` where it has not told.
+        joining: Option<BTreeMap<ClusterName, PublicKey>>,
     },
     /// Another hub is not heard of any more, or was waited for long enough.
     PeerLost {
@@ -130,6 +132,8 @@ pub enum Event {
     RegistrationsProposed {
         /// What was asked for.
         wanted: BTreeMap<ClusterName, PublicKey>,
+        /// What was known of other hubs.
+        elsewhere: Elsewhere,
         /// What is there.
         registrations: Registrations,
     },
@@ -375,8 +379,10 @@ pub enum Write {
     Registrations {
         /// The commit of source that new ones stand on.
         source: Revision,
-        /// All that there are to be.
+        /// All that this hub is asked for.
         wanted: BTreeMap<ClusterName, PublicKey>,
+        /// What is known of other hubs, whose branches stay.
+        elsewhere: Elsewhere,
     },
     /// The branch that replaces keys of agents.
     AgentKeys {

@@ -7,7 +7,7 @@ use render::ClusterName;
 use tunnel::PublicKey;
 
 use super::{State, Write};
-use crate::hub::publish::Registrations;
+use crate::hub::publish::{Elsewhere, OtherHubs, Registrations};
 
 /// Who asks for registration, and what became of it.
 #[derive(Clone, Debug, Default)]
@@ -16,42 +16,133 @@ pub struct Joins {
     pub wanted: Option<BTreeMap<ClusterName, PublicKey>>,
     /// Whether branches are proposed for them: the hub writes to the repository that people push to.
     pub is_proposing: bool,
+    /// Other hub → who asks there.
+    others: BTreeMap<String, OfHub>,
     /// What is there, and what it was made for; `None` before the first look.
-    done: Option<(BTreeMap<ClusterName, PublicKey>, Registrations)>,
+    done: Option<Done>,
+}
+
+/// What another hub told.
+#[derive(Clone, Debug, Default)]
+struct OfHub {
+    /// All of them, as it told last; `None` before it told, and of an older one.
+    joining: Option<BTreeMap<ClusterName, PublicKey>>,
+    is_there: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Done {
+    wanted: BTreeMap<ClusterName, PublicKey>,
+    elsewhere: Elsewhere,
+    registrations: Registrations,
 }
 
 impl Joins {
+    /// Beside these hubs.
+    pub(super) fn with_peers(peers: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            others: peers.into_iter().map(|peer| (peer, OfHub::default())).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Another hub told who asks there. What it does not say changes nothing.
+    pub(super) fn peer_told(&mut self, peer: &str, joining: Option<BTreeMap<ClusterName, PublicKey>>) {
+        let other = self.others.entry(peer.to_owned()).or_default();
+        other.is_there = true;
+        other.joining = joining.or_else(|| other.joining.take());
+    }
+
+    /// Another hub is away: what it told last goes on to count.
+    pub(super) fn peer_lost(&mut self, peer: &str) {
+        self.others.entry(peer.to_owned()).or_default().is_there = false;
+    }
+
+    fn hubs(&self) -> OtherHubs {
+        let has_told = |other: &OfHub| other.is_there && other.joining.is_some();
+        match self.others.is_empty() {
+            true => OtherHubs::None,
+            false if self.others.values().all(has_told) => OtherHubs::Told,
+            false => OtherHubs::Silent,
+        }
+    }
+
     /// Branches are as they were asked for.
-    pub(super) fn proposed(&mut self, wanted: BTreeMap<ClusterName, PublicKey>, registrations: Registrations) {
-        self.done = Some((wanted, registrations));
+    pub(super) fn proposed(
+        &mut self,
+        wanted: BTreeMap<ClusterName, PublicKey>,
+        elsewhere: Elsewhere,
+        registrations: Registrations,
+    ) {
+        self.done = Some(Done {
+            wanted,
+            elsewhere,
+            registrations,
+        });
     }
 
     /// The branch that proposes a cluster's file.
     pub fn branch(&self, cluster: &ClusterName) -> Option<&str> {
-        let (_, registrations) = self.done.as_ref()?;
-        registrations.branches.get(cluster).map(String::as_str)
+        let done = self.done.as_ref()?;
+        done.registrations.branches.get(cluster).map(String::as_str)
+    }
+
+    /// Whether the branch of a cluster is another hub's, with another key.
+    pub fn is_contested(&self, cluster: &ClusterName) -> bool {
+        let done = self.done.as_ref();
+        done.is_some_and(|done| done.registrations.contested.contains(cluster))
     }
 }
 
 impl State {
     /// Who asks for registration and is not registered.
     pub fn joining(&self) -> BTreeMap<ClusterName, PublicKey> {
-        let wanted = self.joins.wanted.iter().flatten();
-        wanted
-            .filter(|(cluster, _)| !self.is_registered(cluster))
-            .map(|(cluster, key)| (cluster.clone(), *key))
-            .collect()
+        self.unregistered(self.joins.wanted.iter().flatten())
+    }
+
+    /// The same for other hubs, once it is known.
+    pub(in crate::hub) fn told_joining(&self) -> Option<BTreeMap<ClusterName, PublicKey>> {
+        let wanted = self.joins.wanted.as_ref().filter(|_| self.fleet.is_some())?;
+        Some(self.unregistered(wanted))
+    }
+
+    fn unregistered<'a>(
+        &self,
+        wanted: impl IntoIterator<Item = (&'a ClusterName, &'a PublicKey)>,
+    ) -> BTreeMap<ClusterName, PublicKey> {
+        let wanted = wanted.into_iter().filter(|(cluster, _)| !self.is_registered(cluster));
+        wanted.map(|(cluster, key)| (cluster.clone(), *key)).collect()
+    }
+
+    fn elsewhere(&self) -> Elsewhere {
+        let told = self.joins.others.values().filter_map(|other| other.joining.as_ref());
+        let registered = self.fleet.iter().flat_map(|fleet| fleet.clusters.keys());
+        Elsewhere {
+            hubs: self.joins.hubs(),
+            asked: told.flat_map(BTreeMap::keys).cloned().collect(),
+            registered: registered.cloned().collect(),
+        }
     }
 }
 
-/// Branches are due when others ask than those they were made for.
+/// Branches are due when others ask than those they were made for, here or at another hub: what that one takes back may be
+/// asked for here.
 pub(super) fn due(state: &State) -> Option<Write> {
     // Nobody can be called unregistered before the fleet is known.
     let source = state.accepted.clone().filter(|_| state.fleet.is_some())?;
     if !state.joins.is_proposing || state.joins.wanted.is_none() {
         return None;
     }
-    let wanted = state.joining();
-    let is_done = state.joins.done.as_ref().is_some_and(|(done, _)| *done == wanted);
-    (!is_done).then_some(Write::Registrations { source, wanted })
+    let (wanted, elsewhere) = (state.joining(), state.elsewhere());
+    let is_done = |done: &Done| {
+        // A hub that is away is no reason to look again.
+        let is_known = done.elsewhere.hubs == elsewhere.hubs || elsewhere.hubs == OtherHubs::Silent;
+        done.wanted == wanted && done.elsewhere.asked == elsewhere.asked && is_known
+    };
+    let is_done = state.joins.done.as_ref().is_some_and(is_done);
+    (!is_done).then_some(Write::Registrations {
+        source,
+        wanted,
+        elsewhere,
+    })
 }

@@ -144,17 +144,28 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             peer,
             clusters,
             reports,
-        } => state.peer_told(&peer, clusters, reports, now),
-        Event::PeerLost { peer } => state.peer_told(&peer, BTreeMap::new(), Vec::new(), now),
+            joining,
+        } => {
+            state.joins.peer_told(&peer, joining);
+            state.peer_told(&peer, clusters, reports, now);
+        }
+        Event::PeerLost { peer } => {
+            state.joins.peer_lost(&peer);
+            state.peer_told(&peer, BTreeMap::new(), Vec::new(), now);
+        }
         Event::Knocked { knocks } => {
             // For people to look at alone.
             state.knocks = knocks;
             return Vec::new();
         }
         Event::Joining { wanted } => state.joins.wanted = Some(wanted),
-        Event::RegistrationsProposed { wanted, registrations } => {
+        Event::RegistrationsProposed {
+            wanted,
+            elsewhere,
+            registrations,
+        } => {
             state.end_write();
-            state.joins.proposed(wanted, registrations);
+            state.joins.proposed(wanted, elsewhere, registrations);
         }
         Event::KeyWished { cluster, wish } => state.agent_keys.wished(cluster, wish),
         Event::KeysProposed { done, branch, by_hand } => {

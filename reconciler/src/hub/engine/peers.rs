@@ -7,6 +7,7 @@ use render::ClusterName;
 use render::capacity::Capacity;
 
 use super::clusters::ClusterState;
+use super::joins::Joins;
 use super::state::State;
 use crate::wire::Report;
 
@@ -56,8 +57,12 @@ impl ClusterState {
 impl State {
     /// A hub that hears of clusters from others too: until each of them has told, nobody is silent.
     pub fn with_peers(self, peers: impl IntoIterator<Item = String>) -> Self {
-        let peers = Peers(peers.into_iter().map(|peer| (peer, None)).collect());
-        Self { peers, ..self }
+        let peers: Vec<_> = peers.into_iter().collect();
+        Self {
+            joins: Joins::with_peers(peers.clone()),
+            peers: Peers(peers.into_iter().map(|peer| (peer, None)).collect()),
+            ..self
+        }
     }
 
     /// Whether a cluster is connected, here or to another hub.

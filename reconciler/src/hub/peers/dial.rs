@@ -23,7 +23,7 @@ use crate::hub::dispatch::Dispatch;
 use crate::hub::engine::Event;
 use crate::hub::registry::Registry;
 use crate::limits::{PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE, SESSION_STEP_TIMEOUT};
-use crate::wire::{Hop, PeerWord, read_message};
+use crate::wire::{Hop, PeerWord, WITH_ASKS, read_message};
 
 /// What dialling other hubs needs.
 #[derive(Clone)]
@@ -181,7 +181,7 @@ impl Connection {
         if self.place > 0 {
             return std::future::pending().await;
         }
-        let stream = match opener.open(TargetClass::Peer, "", SESSION_STEP_TIMEOUT).await {
+        let stream = match opener.open(TargetClass::Peer, WITH_ASKS, SESSION_STEP_TIMEOUT).await {
             Ok(stream) => stream,
             Err(error) => return error.to_string(),
         };
@@ -254,6 +254,7 @@ impl Connection {
             peer: self.peer.url.clone(),
             clusters: clusters.into_iter().map(|(name, there)| (name, there.since)).collect(),
             reports,
+            joining: told.joining,
         };
         first_words.tried(&self.peer.url);
         // The engine is gone only when the hub is ending.

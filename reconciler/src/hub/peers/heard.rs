@@ -6,7 +6,7 @@ use render::ClusterName;
 use tunnel::PublicKey;
 use tunnel::limits::ENDPOINT_BYTES_MAX;
 
-use crate::limits::{PEER_CLUSTERS_MAX, PEER_ENDPOINTS_MAX, PEER_INSTANCE_CHARS_MAX};
+use crate::limits::{PEER_CLUSTERS_MAX, PEER_ENDPOINTS_MAX, PEER_INSTANCE_CHARS_MAX, TOKENS_MAX};
 use crate::wire::{PeerWord, Report};
 
 /// What one stream said by now.
@@ -19,6 +19,8 @@ pub(super) struct Heard {
     reports: BTreeMap<ClusterName, Report>,
     epoch: u64,
     endpoints: Vec<String>,
+    /// `None` before it was told, and from an older hub.
+    joining: Option<BTreeMap<ClusterName, PublicKey>>,
 }
 
 /// A cluster that is connected there.
@@ -37,6 +39,8 @@ pub(super) struct There {
 pub(super) enum Nonsense {
     #[error("it tells of more than {PEER_CLUSTERS_MAX} clusters")]
     TooMany,
+    #[error("more than {TOKENS_MAX} agents ask it for registration")]
+    TooManyJoin,
     #[error("a cluster's report is in another one's name")]
     AnotherName,
     #[error("a cluster's key cannot be read")]
@@ -52,6 +56,8 @@ pub(super) struct Told {
     pub(super) reports: Vec<Report>,
     /// Where agents reach that hub.
     pub(super) endpoints: Vec<String>,
+    /// Whose agents ask there for registration; `None` where it has not told.
+    pub(super) joining: Option<BTreeMap<ClusterName, PublicKey>>,
 }
 
 impl Heard {
@@ -115,6 +121,12 @@ impl Heard {
                 self.clusters.remove(&cluster);
                 self.reports.remove(&cluster);
             }
+            PeerWord::Joining { clusters } if clusters.len() > TOKENS_MAX => return Err(Nonsense::TooManyJoin),
+            PeerWord::Joining { clusters } => {
+                let parsed = clusters.into_iter().map(|(cluster, key)| Ok((cluster, key.parse()?)));
+                let parsed = parsed.collect::<Result<_, tunnel::KeyError>>();
+                self.joining = Some(parsed.map_err(|_| Nonsense::Key)?);
+            }
             PeerWord::End => {
                 if let Some(pass) = self.pass.take() {
                     self.clusters = pass;
@@ -130,6 +142,7 @@ impl Heard {
             clusters: self.clusters.clone(),
             reports: std::mem::take(&mut self.reports).into_values().collect(),
             endpoints: self.endpoints.clone(),
+            joining: self.joining.clone(),
         }
     }
 }

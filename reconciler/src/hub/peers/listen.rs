@@ -23,7 +23,7 @@ use crate::hub::dispatch::Dispatch;
 use crate::hub::registry::Registry;
 use crate::hub::shares::Shares;
 use crate::limits::{ACCEPT_PAUSE, PEER_HANDSHAKES_MAX, PEER_HANDSHAKES_OF_PLACE_MAX, PEER_RESYNC, PEER_TICK};
-use crate::wire::{FramingError, Hop, PeerWord, write_message};
+use crate::wire::{FramingError, Hop, PeerWord, WITH_ASKS, write_message};
 
 /// What this hub is asked by: what it knows, who is connected to it, and what it carries.
 #[derive(Clone)]
@@ -154,7 +154,7 @@ impl Listening {
             match open.class {
                 TargetClass::Peer => {
                     let Ok(stream) = responder.accept() else { return };
-                    if let Err(error) = self.tell(stream).await {
+                    if let Err(error) = self.tell(stream, open.target == WITH_ASKS).await {
                         tracing::debug!(error = line(&error), "Lost the stream to another hub.");
                     }
                 }
@@ -185,9 +185,9 @@ impl Listening {
     }
 
     /// Tells who is connected here, all of it now and then.
-    async fn tell(&self, stream: TunnelStream) -> Result<(), FramingError> {
+    async fn tell(&self, stream: TunnelStream, with_asks: bool) -> Result<(), FramingError> {
         let mut stream = Box::pin(stream);
-        let mut words = Words::default();
+        let mut words = Words::new(with_asks);
         let mut ticks = interval(PEER_TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut whole_at: Option<Instant> = None;

@@ -26,6 +26,7 @@ use crate::hub::dispatch::{Dial, Dispatch};
 use crate::hub::engine::Event;
 use crate::hub::observe::fixture::{World, cluster};
 use crate::hub::registry::Registry;
+use crate::limits::TOKENS_MAX;
 use crate::wire::{self, Caller, Hop, PeerWord, write_message};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -518,13 +519,14 @@ async fn only_hubs_that_are_named_are_let_in_and_no_cluster_passes_for_one() {
 #[test]
 fn another_hub_is_told_what_is_new_and_now_and_then_everything() {
     let mut world = world();
-    let mut words = Words::default();
+    let mut words = Words::new(true);
     let kinds = |words: &[PeerWord]| -> Vec<&'static str> {
         let kind = |word: &PeerWord| match word {
             PeerWord::Begin { .. } => "begin",
             PeerWord::Cluster { report: Some(_), .. } => "report",
             PeerWord::Cluster { report: None, .. } => "cluster",
             PeerWord::Gone { .. } => "gone",
+            PeerWord::Joining { .. } => "joining",
             PeerWord::End => "end",
         };
         words.iter().map(kind).collect()
@@ -546,6 +548,7 @@ fn another_hub_is_told_what_is_new_and_now_and_then_everything() {
         peer: "c".to_owned(),
         clusters: [(cluster("bergen"), 0)].into(),
         reports: Vec::new(),
+        joining: None,
     });
     assert!(
         words.news(&world.state, &|_| None, &begin(1), false).is_empty(),
@@ -557,6 +560,17 @@ fn another_hub_is_told_what_is_new_and_now_and_then_everything() {
         kinds(&words.news(&world.state, &|_| None, &begin(1), true)),
         ["begin", "end"]
     );
+    // What is asked for is told once the tokens were read, and an older hub is not told.
+    let joining = BTreeMap::from([(cluster("rome"), key().public())]);
+    world.state.joins.wanted = Some(joining);
+    let mut older = Words::new(false);
+    let whole = older.news(&world.state, &|_| None, &begin(1), true);
+    assert_eq!(kinds(&whole), ["begin", "end"]);
+    for expected in [vec!["joining"], vec![]] {
+        assert_eq!(kinds(&words.news(&world.state, &|_| None, &begin(1), false)), expected);
+    }
+    let whole = words.news(&world.state, &|_| None, &begin(1), true);
+    assert_eq!(kinds(&whole), ["begin", "joining", "end"]);
 }
 
 fn said(name: &str, key: &str, report: Option<wire::Report>) -> PeerWord {
@@ -628,6 +642,22 @@ fn what_another_hub_tells_counts_once_it_is_whole() {
         let told = heard.take(word, |_, _| true).expect("it can be so");
         assert_eq!(told.map(|told| told.clusters.len()), expected);
     }
+}
+
+#[test]
+fn who_asks_another_hub_for_registration_is_bounded_and_each_has_a_key() {
+    let joining = |clusters: BTreeMap<ClusterName, String>| PeerWord::Joining { clusters };
+    let mut heard = Heard::since(0);
+    let asked = BTreeMap::from([(cluster("rome"), key().public())]);
+    let told = heard.take(PeerWord::joining(&asked), |_, _| true);
+    let told = told.expect("it can be so").expect("it is whole");
+    assert_eq!(told.joining, Some(asked));
+    let broken = BTreeMap::from([(cluster("rome"), "no key".to_owned())]);
+    assert_eq!(heard.take(joining(broken), |_, _| true).err(), Some(Nonsense::Key));
+    let text = key().public().to_string();
+    let many = (0..=TOKENS_MAX).map(|number| (cluster(&format!("c{number}")), text.clone()));
+    let many = heard.take(joining(many.collect()), |_, _| true);
+    assert_eq!(many.err(), Some(Nonsense::TooManyJoin));
 }
 
 #[test]

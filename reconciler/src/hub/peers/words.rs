@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use render::ClusterName;
 use render::capacity::Capacity;
+use tunnel::PublicKey;
 
 use crate::hub::connections::Agent;
 use crate::hub::engine::State;
@@ -14,6 +15,9 @@ use crate::wire::{PeerWord, Report};
 #[derive(Debug, Default)]
 pub(super) struct Words {
     clusters: BTreeMap<ClusterName, Told>,
+    /// Who asks for registration; `None` where the other hub was not told of it.
+    joining: Option<BTreeMap<ClusterName, PublicKey>>,
+    with_asks: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +44,14 @@ impl Told {
 }
 
 impl Words {
+    /// For a hub that understands what agents ask for, or for an older one.
+    pub(super) fn new(with_asks: bool) -> Self {
+        Self {
+            with_asks,
+            ..Self::default()
+        }
+    }
+
     /// What is new since the last time; with `whole` all there is, after `begin`. What other hubs told is never told on.
     pub(super) fn news(
         &mut self,
@@ -84,6 +96,7 @@ impl Words {
             }
             now.insert(cluster.clone(), told);
         }
+        words.extend(self.joining(state, whole));
         if whole {
             words.push(PeerWord::End);
         } else {
@@ -92,5 +105,14 @@ impl Words {
         }
         self.clusters = now;
         words
+    }
+
+    /// Who asks for registration here, where that is new. A hub that has not read its tokens says nothing of them.
+    fn joining(&mut self, state: &State, whole: bool) -> Option<PeerWord> {
+        let joining = state.told_joining().filter(|_| self.with_asks)?;
+        let is_new = whole || self.joining.as_ref() != Some(&joining);
+        let word = is_new.then(|| PeerWord::joining(&joining));
+        self.joining = Some(joining);
+        word
     }
 }

@@ -31,7 +31,7 @@ pub use error::StateError;
 pub use message::message;
 pub use proposal::{Proposal, Standing};
 pub use refs::{StateRef, StateRefs};
-pub use registration::Registrations;
+pub use registration::{Elsewhere, Marks, OtherHubs, Registrations};
 pub use state::{Author, CommitId, StateRepository};
 pub use summary::{SourceCommit, Summary, UnitSummary};
 pub use write::Decision;

@@ -1,9 +1,9 @@
 //! Registrations: branches on source that each bring one cluster's file, for a person to merge.
 //!
 //! A branch has its name from the cluster, so that however often an agent asks there is one. What a person put on it or
-//! in its place is left alone.
+//! in its place is left alone, and so is what another hub proposes: each commit says by a key which hub that is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gix::ObjectId;
 use gix::objs::Kind;
@@ -11,6 +11,7 @@ use gix::objs::tree::EntryKind;
 use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 use render::{ClusterName, Revision};
+use tunnel::PublicKey;
 
 use super::content::{entry, write_tree};
 use super::proposal::list;
@@ -23,20 +24,90 @@ const FOLDER: &str = "clusters";
 /// The trailer by which a commit of the hub's own is known.
 const TRAILER: &str = "Registers-Cluster";
 
+/// The trailer with the key of the hub that was asked.
+const MARK: &str = "Asked-At-Hub";
+
 /// The branches of registrations after a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registrations {
     /// Cluster → its branch, short.
     pub branches: BTreeMap<ClusterName, String>,
+    /// Clusters whose branch another hub proposes, with another key.
+    pub contested: BTreeSet<ClusterName>,
+}
+
+/// By which keys hubs are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// This hub's, the one first that it shows; none where it proposes nothing.
+    pub own: Vec<PublicKey>,
+    /// Those of the other hubs that it was told of at its start.
+    pub others: Vec<PublicKey>,
+}
+
+/// What is known of what other hubs are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Whether they have told.
+    pub hubs: OtherHubs,
+    /// The clusters whose agents ask there, as they told last.
+    pub asked: BTreeSet<ClusterName>,
+    /// The clusters that are registered, so that nobody's asking counts.
+    pub registered: BTreeSet<ClusterName>,
+}
+
+/// Whether other hubs have told who asks there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OtherHubs {
+    /// There are none, as far as this hub was told.
+    #[default]
+    None,
+    /// One of them is away, or older, or has not told yet.
+    Silent,
+    /// All of them are there and have.
+    Told,
+}
+
+/// Who put a branch there that no person changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// This hub.
+    Own,
+    /// Another hub, which takes it back itself.
+    Another,
+    /// A hub that nobody here knows: its key was replaced, or it is no more, or this one was not told of it.
+    Unknown,
+    /// A hub older than the mark.
+    Unmarked,
+}
+
+impl Elsewhere {
+    /// Whether this hub may take back a branch that it is not asked for. That nobody is heard to ask for it is no reason
+    /// where somebody may.
+    fn gives_back(&self, cluster: &str, whose: Whose) -> bool {
+        let has = |names: &BTreeSet<ClusterName>| names.iter().any(|name| name.as_str() == cluster);
+        if has(&self.registered) {
+            return true;
+        }
+        if has(&self.asked) {
+            return false;
+        }
+        match (whose, self.hubs) {
+            (Whose::Own, _) | (Whose::Unmarked, OtherHubs::None) => true,
+            (Whose::Unknown | Whose::Unmarked, OtherHubs::Told) => true,
+            (Whose::Another | Whose::Unknown | Whose::Unmarked, _) => false,
+        }
+    }
 }
 
 impl StateRepository {
-    /// Makes the branches of registrations those that are wanted, on `source` where they are new or say something else.
-    /// Doing it twice is doing it once.
+    /// Makes the branches of registrations those that are wanted, on `source` where they are new or say something else, but
+    /// for those that are another hub's to take back. Doing it twice is doing it once.
     pub fn propose_registrations(
         &self,
         source: &Revision,
         wanted: &BTreeMap<ClusterName, String>,
+        (marks, elsewhere): (&Marks, &Elsewhere),
         seconds: i64,
     ) -> Result<Registrations, StateError> {
         let prefix = self.refs.register_prefix.as_str();
@@ -45,7 +116,10 @@ impl StateRepository {
         let of_branch = |proposal: &Proposal| proposal.branch.strip_prefix(prefix).map(str::to_owned);
         for proposal in &present {
             let is_wanted = of_branch(proposal).is_some_and(|name| wanted.keys().any(|known| known.as_str() == name));
-            if !is_wanted && self.registers(proposal)? {
+            let Some(whose) = self.whose(proposal, marks)?.filter(|_| !is_wanted) else {
+                continue;
+            };
+            if of_branch(proposal).is_some_and(|name| elsewhere.gives_back(&name, whose)) {
                 match self.withdraw(proposal) {
                     // A person who pushes to it at this moment has made it theirs.
                     Ok(()) | Err(StateError::Moved { .. }) => {}
@@ -53,22 +127,30 @@ impl StateRepository {
                 }
             }
         }
-        let mut branches = BTreeMap::new();
+        let mut found_now = Registrations::default();
         for (cluster, file) in wanted {
             let branch = format!("{prefix}{cluster}");
             let found = present.iter().find(|proposal| proposal.branch == branch);
-            let is_theirs = match found {
-                Some(found) => !self.registers(found)?,
-                None => false,
-            };
-            if !is_theirs && !self.says(found, cluster, file)? {
-                let commit = self.registration(source, cluster, file, seconds)?;
+            let whose = found.map(|found| self.whose(found, marks)).transpose()?;
+            let is_persons = whose == Some(None);
+            if !is_persons && !self.says(found, cluster, file)? {
+                // Of two keys for one cluster, at two hubs, the one that is there stays.
+                let is_free = match whose.flatten() {
+                    None | Some(Whose::Own) => true,
+                    Some(whose) => elsewhere.gives_back(cluster.as_str(), whose),
+                };
+                if !is_free {
+                    found_now.contested.insert(cluster.clone());
+                    continue;
+                }
+                let mark = marks.own.first();
+                let commit = self.registration(source, (cluster, file, mark), seconds)?;
                 self.point(&branch, found, commit, seconds)?;
             }
             let short = branch.trim_start_matches("refs/heads/").to_owned();
-            branches.insert(cluster.clone(), short);
+            found_now.branches.insert(cluster.clone(), short);
         }
-        Ok(Registrations { branches })
+        Ok(found_now)
     }
 
     /// What the names of registrations' branches begin with.
@@ -76,20 +158,38 @@ impl StateRepository {
         &self.refs.register_prefix
     }
 
-    /// Whether a branch is as the hub wrote it.
-    fn registers(&self, proposal: &Proposal) -> Result<bool, StateError> {
+    /// Which hub put a branch there; `None` where it is a person's.
+    fn whose(&self, proposal: &Proposal, marks: &Marks) -> Result<Option<Whose>, StateError> {
         let name = proposal.branch.trim_start_matches(self.refs.register_prefix.as_str());
-        self.has_trailer(proposal, &format!("{TRAILER}: {name}"))
+        let message = self.message_of(proposal)?;
+        let trailer = format!("{TRAILER}: {name}");
+        if !message.lines().any(|line| line == trailer) {
+            return Ok(None);
+        }
+        let mark = message.lines().find_map(|line| line.strip_prefix(MARK));
+        let Some(mark) = mark.and_then(|mark| mark.strip_prefix(": ")) else {
+            return Ok(Some(Whose::Unmarked));
+        };
+        let has = |keys: &[PublicKey]| keys.iter().any(|key| key.to_string() == mark);
+        Ok(Some(match () {
+            () if has(&marks.own) => Whose::Own,
+            () if has(&marks.others) => Whose::Another,
+            () => Whose::Unknown,
+        }))
     }
 
     /// Whether the commit of a branch has a line by which the hub knows its own.
     pub(super) fn has_trailer(&self, proposal: &Proposal, trailer: &str) -> Result<bool, StateError> {
+        Ok(self.message_of(proposal)?.lines().any(|line| line == trailer))
+    }
+
+    /// What the commit of a branch says.
+    pub(super) fn message_of(&self, proposal: &Proposal) -> Result<String, StateError> {
         let message = self.repository.read(|repo| {
             let object = verified(repo, proposal.commit.0, Kind::Commit)?.into_commit();
             Ok(object.message_raw_sloppy().to_string())
         });
-        let message = message.map_err(StateError::Unreadable)?;
-        Ok(message.lines().any(|line| line == trailer))
+        message.map_err(StateError::Unreadable)
     }
 
     /// Whether a branch brings exactly this file.
@@ -120,8 +220,7 @@ impl StateRepository {
     fn registration(
         &self,
         source: &Revision,
-        cluster: &ClusterName,
-        file: &str,
+        (cluster, file, mark): (&ClusterName, &str, Option<&PublicKey>),
         seconds: i64,
     ) -> Result<CommitId, StateError> {
         let unknown = || StateError::UnknownRevision {
@@ -147,9 +246,10 @@ impl StateRepository {
         inside.push(entry(name, EntryKind::Blob, blob));
         root.retain(|entry| entry.filename != FOLDER);
         root.push(entry(FOLDER, EntryKind::Tree, write_tree(&repo, inside)?));
+        let mark = mark.map(|key| format!("{MARK}: {key}\n")).unwrap_or_default();
         let message = format!(
             "Register cluster {cluster}\n\nAn agent asked for it with a bootstrap token. From the merge on, whoever proves this \
-             key is\nlet in as this cluster.\n\n{TRAILER}: {cluster}\n"
+             key is\nlet in as this cluster.\n\n{TRAILER}: {cluster}\n{mark}"
         );
         self.commit_on(parent, write_tree(&repo, root)?, message, seconds)
     }

@@ -69,10 +69,12 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         .cloned()
         .collect();
     let keys = watch::Sender::new(keys);
+    let others = options.peers.peers.iter().flat_map(|peer| peer.keys.iter().copied());
+    let keeper = Keeper::new(opened.repository).with_keys(keys.subscribe(), others.collect());
     let sessions = Sessions {
         events,
         dispatch: Arc::default(),
-        keeper: Arc::new(Keeper::new(opened.repository)),
+        keeper: Arc::new(keeper),
         keys: keys.subscribe(),
         registry: Arc::default(),
         pushing: Arc::new(Pushing::new(appliers.clone())),

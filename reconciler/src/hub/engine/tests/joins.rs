@@ -3,7 +3,7 @@
 use tunnel::PublicKey;
 
 use super::*;
-use crate::hub::publish::Registrations;
+use crate::hub::publish::{Elsewhere, OtherHubs, Registrations};
 
 fn wanted(names: &[&str]) -> BTreeMap<ClusterName, PublicKey> {
     let key = PublicKey::from_bytes([7; 32]);
@@ -31,9 +31,13 @@ fn written(names: &[&str]) -> Event {
         .map(|name| (cluster(name), format!("flotilla/register-{name}")));
     let registrations = Registrations {
         branches: branches.collect(),
+        ..Registrations::default()
     };
-    let wanted = wanted(names);
-    Event::RegistrationsProposed { wanted, registrations }
+    Event::RegistrationsProposed {
+        wanted: wanted(names),
+        elsewhere: Elsewhere::default(),
+        registrations,
+    }
 }
 
 #[test]
@@ -72,4 +76,67 @@ fn a_hub_that_may_not_write_to_source_shows_who_asks_and_writes_nothing() {
     let mut world = settled();
     assert_eq!(write(&mut world, ask(&["new"])), None);
     assert_eq!(world.state.joining(), wanted(&["new"]));
+}
+
+#[test]
+fn what_another_hub_is_asked_for_is_known_while_it_is_away_and_has_branches_looked_at_again() {
+    let mut world = settled();
+    world.state = State {
+        joins: Joins::with_peers(["b".to_owned()]),
+        ..world.state
+    };
+    world.state.joins.is_proposing = true;
+    let elsewhere = |world: &mut World, event: Event| {
+        let effects = step(&mut world.state, event, 1);
+        let written = effects.into_iter().find_map(|effect| match effect {
+            Effect::Write(Write::Registrations { elsewhere, wanted, .. }) => Some((elsewhere, wanted)),
+            _ => None,
+        });
+        let (elsewhere, asked) = written?;
+        let done = Event::RegistrationsProposed {
+            wanted: asked,
+            elsewhere: elsewhere.clone(),
+            registrations: Registrations::default(),
+        };
+        assert!(step(&mut world.state, done, 1).is_empty(), "once");
+        Some((
+            elsewhere.hubs,
+            elsewhere.asked.into_iter().map(|it| it.to_string()).collect::<Vec<_>>(),
+        ))
+    };
+    let told = |joining: Option<&[&str]>| Event::PeerTold {
+        peer: "b".to_owned(),
+        clusters: BTreeMap::new(),
+        reports: Vec::new(),
+        joining: joining.map(wanted),
+    };
+    let lost = || Event::PeerLost { peer: "b".to_owned() };
+    let rome = || vec!["rome".to_owned()];
+    assert_eq!(
+        elsewhere(&mut world, ask(&["new"])),
+        Some((OtherHubs::Silent, Vec::new()))
+    );
+    assert_eq!(
+        elsewhere(&mut world, told(None)),
+        None,
+        "an older hub says nothing of it"
+    );
+    assert_eq!(
+        elsewhere(&mut world, told(Some(&["rome"]))),
+        Some((OtherHubs::Told, rome()))
+    );
+    assert_eq!(elsewhere(&mut world, told(Some(&["rome"]))), None);
+    assert_eq!(
+        elsewhere(&mut world, lost()),
+        None,
+        "that it is away takes nothing back"
+    );
+    assert_eq!(
+        elsewhere(&mut world, ask(&["newer"])),
+        Some((OtherHubs::Silent, rome()))
+    );
+    assert_eq!(
+        elsewhere(&mut world, told(Some(&[]))),
+        Some((OtherHubs::Told, Vec::new()))
+    );
 }

@@ -11,6 +11,7 @@ fn told(world: &mut World, clusters: &[(&str, i64)], reports: Vec<Report>) {
         peer: PEER.to_owned(),
         clusters,
         reports,
+        joining: None,
     });
 }
 

@@ -108,7 +108,11 @@ fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value>
 fn waiting(observation: &Observation<'_>, name: &ClusterName, key: &PublicKey) -> Value {
     let branch = observation.state.joins.branch(name);
     let file = proposed_file(name, key);
-    json!({ "cluster": name, "key": key.to_string(), "branch": branch, "file": file })
+    let mut said = json!({ "cluster": name, "key": key.to_string(), "branch": branch, "file": file });
+    if observation.state.joins.is_contested(name) {
+        said["message"] = json!("another hub proposes another key for it: close that branch, or end its agent");
+    }
+    said
 }
 
 /// A cluster whose agent wishes another key, with the branch to merge or what to push.
