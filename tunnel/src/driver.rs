@@ -137,6 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             // tungstenite has put its answer into the buffer, where it waits for a flush.
             Message::Ping(_) => {
                 self.flushing = true;
+                self.shared.answers();
                 Ok(())
             }
             Message::Pong(_) => Ok(()),

@@ -117,9 +117,11 @@ pub const TUNNEL_QUEUE_BYTES_CROWDED: usize = 16 * 1024 * 1024;
 /// What a stream then queues; [`STREAMS_MAX`] of these are as much again.
 pub const SEND_QUEUE_BYTES_CROWDED: usize = FRAME_PAYLOAD_BYTES_SLOW;
 
-/// Payloads below this are copied out of the WebSocket's read buffer, and gathered up to one page, so
-/// that a stream of one-byte frames pins neither 32 KiB blocks nor one allocation per byte.
-pub const SMALL_PAYLOAD_BYTES: usize = 1024;
+/// Payloads below this are copied out of the WebSocket's read buffer, and gathered up to one page, so that a stream of
+/// one-byte frames costs no allocation per byte. A payload that is not copied keeps the whole block that it was read
+/// into, of [`WEBSOCKET_READ_BUFFER_BYTES`] and a frame: a peer that sends little to be kept between much that is
+/// ignored makes us hold three times its credit at most.
+pub const SMALL_PAYLOAD_BYTES: usize = 16 * 1024;
 
 /// Size at which gathered small payloads become one chunk for the reader.
 pub const GATHERED_BYTES: usize = 4 * 1024;
@@ -130,6 +132,10 @@ pub const CONTROL_FRAMES_MAX: usize = 4 * STREAMS_MAX;
 
 /// Unsent PONGs kept; older ones are dropped, because the newest answer is the one that proves life.
 pub const PENDING_PONGS_MAX: usize = 16;
+
+/// Ids that stand in a queue for the wire, of streams that are open or gone. Beyond, those that are gone are taken out: a
+/// peer whose opens keep us answering would let them pile up otherwise.
+pub const QUEUED_IDS_MAX: usize = 2 * STREAMS_MAX;
 
 /// Streams that were idle may go first this many times in a row before a busy one gets its turn.
 pub const IDLE_FIRST_IN_A_ROW: u32 = 8;

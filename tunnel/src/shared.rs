@@ -241,6 +241,12 @@ impl Shared {
         held_until.map(|due| self.began + due)
     }
 
+    /// The socket answers something of the WebSocket's own.
+    pub(crate) fn answers(&self) {
+        let now = self.now();
+        self.with(|mux| mux.answers(now));
+    }
+
     pub(crate) fn flushed(&self) {
         let now = self.now();
         self.with(|mux| mux.flushed(now));

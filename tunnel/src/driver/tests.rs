@@ -94,6 +94,27 @@ async fn a_peer_that_froze_is_dead_after_25_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_peer_that_asks_for_websocket_pongs_and_takes_none_is_dead_too() {
+    let (ours, theirs) = tokio::io::duplex(512);
+    let hub = end(ours, Role::Hub).await;
+    let mut peer = socket(theirs, Role::Agent).await;
+    let talking = async {
+        loop {
+            let alive = encode(&Frame::Pong([0; 8])).expect("it fits");
+            for message in [Message::Binary(alive), Message::Ping(vec![0; 100].into())] {
+                peer.send(message).await.expect("the tunnel takes it");
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let closed = tokio::select! {
+        closed = tokio::time::timeout(Duration::from_secs(40), closed(&hub)) => closed,
+        () = talking => unreachable!("it talks for ever"),
+    };
+    assert!(matches!(closed, Ok(CloseReason::Dead(Death::Stuck(_)))), "{closed:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_idle_hour_ends_no_tunnel() {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let hub = end(ours, Role::Hub).await;

@@ -166,6 +166,7 @@ impl Mux {
         if let Some(stream) = self.streams.remove(&id) {
             self.budget.give(stream.recv.window());
             self.meters.streams_ended(1);
+            self.outbox.forget(|id| self.streams.contains_key(&id));
         }
     }
 
@@ -222,6 +223,11 @@ impl Mux {
             }
             Tick::Dead(death) => Err(death),
         }
+    }
+
+    /// The socket has bytes to take that are no frame.
+    pub fn answers(&mut self, now: Duration) {
+        self.liveness.taken_out(now);
     }
 
     /// Asks for the round-trip time if it is not known, or old.

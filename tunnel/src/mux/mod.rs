@@ -31,6 +31,8 @@ pub(crate) mod fuzz;
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 mod tests;

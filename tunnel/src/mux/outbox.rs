@@ -1,13 +1,13 @@
 //! The order in which frames leave: control first, then streams that were idle, then busy ones in turn.
 //!
-//! Queues of stream ids may hold ids of streams that are gone; whoever pops skips them. A stream stands in
-//! each queue at most once, so their length is bounded by that of `control`, which is.
+//! Queues of stream ids may hold ids of streams that are gone; whoever pops skips them, and when they are too many they
+//! are taken out. A stream stands in each queue at most once.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::limits::{IDLE_FIRST_IN_A_ROW, PENDING_PONGS_MAX};
+use crate::limits::{IDLE_FIRST_IN_A_ROW, PENDING_PONGS_MAX, QUEUED_IDS_MAX};
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
@@ -74,6 +74,21 @@ impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
         let ids = [&self.grants, &self.idle, &self.busy];
         self.control.is_empty() && self.pongs.is_empty() && ids.iter().all(|queue| queue.is_empty())
+    }
+
+    /// A stream is gone. Takes out ids for which `is_open` says no, once there are too many.
+    pub(super) fn forget(&mut self, is_open: impl Fn(u32) -> bool) {
+        for ids in [&mut self.grants, &mut self.idle, &mut self.busy] {
+            if ids.len() > QUEUED_IDS_MAX {
+                ids.retain(|id| is_open(*id));
+            }
+        }
+    }
+
+    /// Ids in all queues.
+    #[cfg(test)]
+    pub(super) fn ids(&self) -> usize {
+        self.grants.len() + self.idle.len() + self.busy.len()
     }
 
     pub(super) fn clear(&mut self) {
