@@ -235,11 +235,22 @@ pub const TWIN_PATIENCE_SECONDS: i64 = 60;
 /// Bytes of the first line of a request that comes from another hub: a path of 2 KiB, and a query with long selectors.
 pub const HOP_LINE_BYTES_MAX: u64 = 16 << 10;
 
-/// Handshakes of other hubs at once: each opens four connections, and they are few.
-pub const PEER_HANDSHAKES_MAX: usize = 16;
+/// Handshakes of other hubs at once: each opens four connections, and they are few. An eighth is those of one.
+pub const PEER_HANDSHAKES_MAX: usize = PEER_CONNECTIONS * PLACES_OF_STRANGER;
 
-/// Of these, from one address: the connections of one hub, so that whoever says nothing keeps nobody out.
-pub const PEER_HANDSHAKES_OF_PLACE_MAX: usize = PEER_CONNECTIONS;
+/// Of the places of a listener, so many parts are one network's that nobody knows (of IPv6: one /48).
+pub const PLACES_OF_STRANGER: usize = 8;
+
+/// And so many one network's from which somebody proved who they are: an office, or a site's agents behind one address.
+pub const PLACES_OF_KNOWN: usize = 4;
+
+/// And so many parts are for such networks alone.
+pub const PLACES_RESERVED: usize = 4;
+
+/// Networks that are known, at 50 bytes each, and after what time without a proof one is a stranger again: a weekend.
+pub const KNOWN_NETWORKS_MAX: usize = 16_384;
+/// See [`KNOWN_NETWORKS_MAX`].
+pub const KNOWN_NETWORK_FORGOTTEN: Duration = Duration::from_secs(72 * 3_600);
 
 /// The longest wait before a remote that failed is asked again.
 pub const REMOTE_RETRY_MAX: Duration = Duration::from_secs(300);
@@ -433,18 +444,12 @@ pub const API_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Callers at the hub's door for people at once: 200 people with a kubectl that follows five things each.
 pub const DOOR_CONNECTIONS_MAX: usize = 1_024;
 
-/// Of these, from one address (of IPv6: one /64): an office behind one, and a quarter of all for whoever sends nothing.
-pub const DOOR_CONNECTIONS_OF_PLACE_MAX: usize = 256;
-
 /// How long the TLS handshake of a person's connection may take.
 pub const DOOR_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Of all callers, those who have not logged in yet: a TLS handshake costs about half a millisecond of a core, and others have
 /// three quarters of the places for themselves.
 pub const DOOR_NEWCOMERS_MAX: usize = 256;
-
-/// Of these, from one address: whoever never logs in holds them all and shuts out nobody elsewhere.
-pub const DOOR_NEWCOMERS_OF_PLACE_MAX: usize = 64;
 
 /// How long a connection may last, after its TLS handshake, without a login that counts. kubectl sends one at once; a slow
 /// OIDC provider may take 20 seconds to verify it by.
@@ -572,19 +577,15 @@ pub const RECONCILE_BODY_BYTES_MAX: usize = 8 << 20;
 /// that stand. The rest wait for their turn.
 pub const HANDSHAKES_MAX: usize = 64;
 
-/// Of these, from one address: a quarter of them for whoever says nothing. The agents of a site that is one address come at
-/// fifty a second so, over a tenth of a second of way.
-pub const HANDSHAKES_OF_PLACE_MAX: usize = 16;
-
 /// Of these, from a server that ends TLS, which is one address for all agents behind it.
 pub const HANDSHAKES_OF_PLAIN_MAX: usize = 32;
+
+/// Of those that wait, from such a server.
+pub const HANDSHAKES_QUEUED_OF_PLAIN_MAX: usize = 500;
 
 /// Agents that wait for their handshake; more are sent away at once, and come back later. A waiting socket costs some
 /// 10 KiB of the kernel's.
 pub const HANDSHAKES_QUEUED_MAX: usize = 1_000;
-
-/// Of these, from one address.
-pub const HANDSHAKES_QUEUED_OF_PLACE_MAX: usize = 500;
 
 /// Agents that are told at a time to come back later, and how long each may take to read it.
 pub const TURNED_AWAY_MAX: usize = 64;

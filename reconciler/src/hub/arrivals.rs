@@ -7,49 +7,72 @@ use std::net::IpAddr;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Duration, Instant, timeout};
 
+use super::doorstep::{self, Doorstep, Known};
 use super::shares::Shares;
 use crate::limits::{
-    HANDSHAKE_QUEUE_TIMEOUT, HANDSHAKES_MAX, HANDSHAKES_OF_PLACE_MAX, HANDSHAKES_OF_PLAIN_MAX,
-    HANDSHAKES_PER_SECOND_MIN, HANDSHAKES_QUEUED_MAX, HANDSHAKES_QUEUED_OF_PLACE_MAX,
+    HANDSHAKE_QUEUE_TIMEOUT, HANDSHAKES_MAX, HANDSHAKES_OF_PLAIN_MAX, HANDSHAKES_PER_SECOND_MIN, HANDSHAKES_QUEUED_MAX,
+    HANDSHAKES_QUEUED_OF_PLAIN_MAX, PLACES_OF_KNOWN, PLACES_OF_STRANGER, PLACES_RESERVED,
 };
 
-/// A hub's doorstep.
+/// Where a hub's agents arrive.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    queue: Arc<Semaphore>,
+    queue: Doorstep,
     handshakes: Semaphore,
-    queued_of: Shares,
-    handshakes_of: Shares,
-    /// Of agents behind a server that ends TLS.
-    plain_handshakes_of: Shares,
+    /// Of all turns, those that others have than known networks.
+    of_strangers: Semaphore,
+    turns_of_stranger: Shares,
+    turns_of_known: Shares,
+    plain: Plain,
+    known: Arc<Known>,
     rate: Mutex<Rate>,
     start: Instant,
+}
+
+/// Of agents behind a server that ends TLS, all of which have its address.
+#[derive(Debug)]
+struct Plain {
+    queued: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
 }
 
 /// A place in the queue.
 #[derive(Debug)]
 pub(super) struct Place {
-    _in_all: OwnedSemaphorePermit,
-    _of_address: OwnedSemaphorePermit,
-    /// What its address may have of all turns.
+    _place: InQueue,
+    /// What its network may have of all turns.
     turns: Arc<Semaphore>,
+    is_known: bool,
+}
+
+#[derive(Debug)]
+enum InQueue {
+    OfAll { _place: doorstep::Place },
+    OfPlain { _place: OwnedSemaphorePermit },
 }
 
 /// Somebody's turn, as long as it lasts.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     _in_all: SemaphorePermit<'a>,
-    _of_address: OwnedSemaphorePermit,
+    _of_strangers: Option<SemaphorePermit<'a>>,
+    _of_network: OwnedSemaphorePermit,
 }
 
 impl Default for Arrivals {
     fn default() -> Self {
+        let known = Arc::<Known>::default();
         Self {
-            queue: Arc::new(Semaphore::new(HANDSHAKES_MAX + HANDSHAKES_QUEUED_MAX)),
+            queue: Doorstep::new(HANDSHAKES_MAX + HANDSHAKES_QUEUED_MAX, Arc::clone(&known)),
             handshakes: Semaphore::new(HANDSHAKES_MAX),
-            queued_of: Shares::of_each(HANDSHAKES_QUEUED_OF_PLACE_MAX),
-            handshakes_of: Shares::of_each(HANDSHAKES_OF_PLACE_MAX),
-            plain_handshakes_of: Shares::of_each(HANDSHAKES_OF_PLAIN_MAX),
+            of_strangers: Semaphore::new(HANDSHAKES_MAX - HANDSHAKES_MAX / PLACES_RESERVED),
+            turns_of_stranger: Shares::of_each(HANDSHAKES_MAX / PLACES_OF_STRANGER),
+            turns_of_known: Shares::of_each(HANDSHAKES_MAX / PLACES_OF_KNOWN),
+            plain: Plain {
+                queued: Arc::new(Semaphore::new(HANDSHAKES_QUEUED_OF_PLAIN_MAX)),
+                turns: Arc::new(Semaphore::new(HANDSHAKES_OF_PLAIN_MAX)),
+            },
+            known,
             rate: Mutex::default(),
             start: Instant::now(),
         }
@@ -57,36 +80,55 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// A place in the queue; `None` if it is full, or if too many came from that address.
+    /// A place in the queue; `None` if it is full, or if too many came from that network.
     pub(super) fn place(&self, from: IpAddr, is_plain: bool) -> Option<Place> {
-        let turns = if is_plain {
-            &self.plain_handshakes_of
+        if is_plain {
+            let place = Arc::clone(&self.plain.queued).try_acquire_owned().ok()?;
+            return Some(Place {
+                _place: InQueue::OfPlain { _place: place },
+                turns: Arc::clone(&self.plain.turns),
+                is_known: false,
+            });
+        }
+        let is_known = self.known.has(from, Instant::now());
+        let turns = if is_known {
+            &self.turns_of_known
         } else {
-            &self.handshakes_of
+            &self.turns_of_stranger
         };
         Some(Place {
-            _of_address: self.queued_of.of(from).try_acquire_owned().ok()?,
-            _in_all: Arc::clone(&self.queue).try_acquire_owned().ok()?,
+            _place: InQueue::OfAll {
+                _place: self.queue.place(from)?,
+            },
             turns: turns.of(from),
+            is_known,
         })
     }
 
-    /// Waits for a turn; `None` if it would come too late. Who waits for the turns of one address takes none of the others'.
+    /// Waits for a turn; `None` if it would come too late. Who waits for the turns of one network takes none of the others'.
     pub(super) async fn turn(&self, place: &Place) -> Option<Turn<'_>> {
         let turn = async {
             // The semaphores are never closed.
-            let of_address = Arc::clone(&place.turns).acquire_owned().await.ok()?;
+            let of_network = Arc::clone(&place.turns).acquire_owned().await.ok()?;
+            let of_strangers = match place.is_known {
+                true => None,
+                false => Some(self.of_strangers.acquire().await.ok()?),
+            };
             let in_all = self.handshakes.acquire().await.ok()?;
             Some(Turn {
                 _in_all: in_all,
-                _of_address: of_address,
+                _of_strangers: of_strangers,
+                _of_network: of_network,
             })
         };
         timeout(HANDSHAKE_QUEUE_TIMEOUT, turn).await.ok().flatten()
     }
 
-    /// An agent came to terms.
-    pub(super) fn arrived(&self) {
+    /// An agent came to terms, from there where its address is its own.
+    pub(super) fn arrived(&self, from: Option<IpAddr>) {
+        if let Some(from) = from {
+            self.known.proven(from);
+        }
         self.rate().count(self.start.elapsed());
     }
 
@@ -154,20 +196,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_queue_is_bounded_and_so_is_the_wait_in_it() {
         let arrivals = Arrivals::default();
+        let ours = address(u32::from(u16::MAX));
+        arrivals.known.proven(ours);
         let places: Vec<_> = (0..).map_while(|from| arrivals.place(address(from), false)).collect();
-        assert_eq!(places.len(), HANDSHAKES_MAX + HANDSHAKES_QUEUED_MAX);
+        let all = HANDSHAKES_MAX + HANDSHAKES_QUEUED_MAX;
+        assert_eq!(places.len(), all - all / PLACES_RESERVED);
         let mut turns = Vec::new();
-        for place in &places[..HANDSHAKES_MAX] {
+        let of_strangers = HANDSHAKES_MAX - HANDSHAKES_MAX / PLACES_RESERVED;
+        for place in &places[..of_strangers] {
             turns.push(arrivals.turn(place).await.expect("there is one"));
         }
-        let next = &places[HANDSHAKES_MAX];
+        let next = &places[of_strangers];
         let begun = Instant::now();
         assert!(
             arrivals.turn(next).await.is_none(),
             "all turns are taken for longer than anybody waits"
         );
         assert_eq!(begun.elapsed(), HANDSHAKE_QUEUE_TIMEOUT);
-        turns.pop();
+        for _ in of_strangers..HANDSHAKES_MAX {
+            let place = arrivals.place(ours, false).expect("who was there before has a place");
+            turns.push(arrivals.turn(&place).await.expect("and a turn"));
+        }
+        assert_eq!(begun.elapsed(), HANDSHAKE_QUEUE_TIMEOUT, "at once");
+        turns.remove(0);
         assert!(arrivals.turn(next).await.is_some(), "who broke off makes room");
     }
 
@@ -202,7 +253,7 @@ mod tests {
                     let at_once = HANDSHAKES_MAX - arrivals.handshakes.available_permits();
                     peak.fetch_max(at_once, Ordering::Relaxed);
                     tokio::time::sleep(HANDSHAKE).await;
-                    arrivals.arrived();
+                    arrivals.arrived(Some(from));
                     drop(turn);
                     return begun.elapsed();
                 }
@@ -224,10 +275,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_address_has_neither_all_turns_nor_the_whole_queue() {
-        for (is_plain, of_place) in [(false, HANDSHAKES_OF_PLACE_MAX), (true, HANDSHAKES_OF_PLAIN_MAX)] {
+        let all = HANDSHAKES_MAX + HANDSHAKES_QUEUED_MAX;
+        for (is_plain, queued, of_place) in [
+            (false, all / PLACES_OF_STRANGER, HANDSHAKES_MAX / PLACES_OF_STRANGER),
+            (true, HANDSHAKES_QUEUED_OF_PLAIN_MAX, HANDSHAKES_OF_PLAIN_MAX),
+        ] {
             let arrivals = Arrivals::default();
             let places: Vec<_> = std::iter::from_fn(|| arrivals.place(address(1), is_plain)).collect();
-            assert_eq!(places.len(), HANDSHAKES_QUEUED_OF_PLACE_MAX);
+            assert_eq!(places.len(), queued);
             let mut turns = Vec::new();
             for place in &places[..of_place] {
                 turns.push(arrivals.turn(place).await.expect("there is one"));
@@ -240,9 +295,7 @@ mod tests {
                 () = tokio::task::yield_now() => false,
             };
             assert!(!is_first, "it waits behind those of its own address");
-            let elsewhere = arrivals
-                .place(address(2), is_plain)
-                .expect("there is a place for others");
+            let elsewhere = arrivals.place(address(2), false).expect("there is a place for others");
             let begun = Instant::now();
             assert!(arrivals.turn(&elsewhere).await.is_some());
             assert_eq!(begun.elapsed(), Duration::ZERO, "and a turn at once");

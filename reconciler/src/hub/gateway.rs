@@ -10,16 +10,17 @@ use render::ClusterName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use tunnel::limits::PROBE_EPOCH;
 use tunnel::{AcceptError, AcceptOptions, GoAway, GoAwayReason, HandshakeError, Tunnel};
 
+use super::doorstep;
 use super::session::Sessions;
 use crate::fault::line;
-use crate::limits::{ACCEPT_PAUSE, SESSION_CLOSE_TIMEOUT, TURNED_AWAY_MAX, TURNED_AWAY_TIMEOUT};
+use crate::limits::{SESSION_CLOSE_TIMEOUT, TURNED_AWAY_MAX, TURNED_AWAY_TIMEOUT};
 
 /// Where agents come in.
 pub(super) struct Doors {
@@ -73,7 +74,7 @@ pub(super) async fn run(
             drop((turn, place));
             match greeted {
                 Ok(tunnel) => {
-                    sessions.arrivals.arrived();
+                    sessions.arrivals.arrived((!is_plain).then_some(peer.ip()));
                     Box::pin(serve(&sessions, tunnel, peer, &shutdown)).await;
                 }
                 // Who is refused may be looked for by its address.
@@ -155,17 +156,9 @@ fn refused(sessions: &Sessions, error: &AcceptError, peer: Option<SocketAddr>) {
 
 /// The next connection of a door; never, of one that is not there.
 async fn accept(listener: Option<&TcpListener>) -> (TcpStream, SocketAddr) {
-    let Some(listener) = listener else {
-        return std::future::pending().await;
-    };
-    loop {
-        match listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => {
-                tracing::warn!(%error, "Could not accept a connection.");
-                sleep(ACCEPT_PAUSE).await;
-            }
-        }
+    match listener {
+        Some(listener) => doorstep::accept(listener).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -19,6 +19,7 @@ mod departing;
 mod direct;
 mod dispatch;
 mod door;
+mod doorstep;
 pub mod engine;
 mod gateway;
 pub mod git;

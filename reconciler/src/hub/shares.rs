@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Semaphore;
 
-use super::door::network;
+use super::doorstep::network;
 
-/// Address → its share, for as long as something is taken of it. Of IPv6 one /64 is one address.
+/// Address → its share, for as long as something is taken of it. Of IPv6 one /48 is one address.
 #[derive(Debug)]
 pub(super) struct Shares {
     each: usize,

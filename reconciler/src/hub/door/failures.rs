@@ -4,12 +4,13 @@
 //! them are looked at than may fail.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant, timeout};
 
+use crate::hub::doorstep::network;
 use crate::hub::pace::Pace;
 use crate::limits::{LOGIN_FAILURE_FORGIVEN, LOGIN_FAILURE_PLACES_MAX, LOGIN_FAILURES_AT_ONCE, LOGIN_TURN_TIMEOUT};
 
@@ -113,17 +114,6 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// Of IPv6 one customer has a whole /64.
-pub(in crate::hub) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        address @ IpAddr::V4(_) => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +190,7 @@ mod tests {
         }
         assert_eq!(failures.table().failed.len(), LOGIN_FAILURE_PLACES_MAX);
         let place = |text: &str| network(text.parse().expect("an address"));
-        assert_eq!(place("2001:db8:1:2:3::4"), place("2001:db8:1:2:9::9"));
+        assert_eq!(place("2001:db8:1:2:3::4"), place("2001:db8:1:9:9::9"));
         assert_eq!(place("::ffff:192.0.2.1"), HERE);
     }
 }

@@ -1,8 +1,8 @@
 //! Which of the door's audit lines are alike: watches, and requests of nobody.
 
 use super::audit::Line;
-use super::failures::network;
 use crate::audit::Alike;
+use crate::hub::doorstep::network;
 
 impl Alike for Line {
     type Kind = [String; 7];

@@ -1,6 +1,6 @@
 //! The door's socket: connections in, with limits on how many, from where, and how long they say nothing.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,41 +13,44 @@ use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::answered::Answers;
 use super::certified::Certified;
-use super::failures::network;
 use super::login::Proven;
 use super::porter::{Peer, Porter};
-use super::shares::{Part, Shares};
+use crate::hub::doorstep::{self, Doorstep, Known, Place};
 use crate::limits::{
-    ACCEPT_PAUSE, API_DRAIN_TIMEOUT, API_HEADER_BYTES_MAX, API_HEADER_TIMEOUT, DOOR_CONNECTIONS_MAX,
-    DOOR_CONNECTIONS_OF_PLACE_MAX, DOOR_HANDSHAKE_TIMEOUT, DOOR_IDLE_MAX, DOOR_JUDGED_AGAIN, DOOR_KEEPALIVE,
-    DOOR_KEEPALIVES, DOOR_NEWCOMER_MAX, DOOR_NEWCOMERS_MAX, DOOR_NEWCOMERS_OF_PLACE_MAX, DOOR_STREAMS_MAX,
-    DOOR_WINDOW_BYTES,
+    API_DRAIN_TIMEOUT, API_HEADER_BYTES_MAX, API_HEADER_TIMEOUT, DOOR_CONNECTIONS_MAX, DOOR_HANDSHAKE_TIMEOUT,
+    DOOR_IDLE_MAX, DOOR_JUDGED_AGAIN, DOOR_KEEPALIVE, DOOR_KEEPALIVES, DOOR_NEWCOMER_MAX, DOOR_NEWCOMERS_MAX,
+    DOOR_STREAMS_MAX, DOOR_WINDOW_BYTES,
 };
 
-/// The place of a caller who has not logged in yet, and its part of what its address has of them. It is given back with
-/// the first login that counts.
-pub(super) struct Newcomer(Mutex<Option<(OwnedSemaphorePermit, Part<IpAddr>)>>);
+/// The place of a caller who has not logged in yet. It is given back with the first login that counts.
+pub(super) struct Newcomer {
+    place: Mutex<Option<Place>>,
+    from: IpAddr,
+    known: Arc<Known>,
+}
 
 impl Newcomer {
     /// Somebody is logged in.
     pub(super) fn is_known(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if place.is_some() {
+            self.known.proven(self.from);
+        }
     }
 
     /// Waits until the caller should have logged in and has not.
     async fn overdue(&self) {
         sleep(DOOR_NEWCOMER_MAX).await;
-        let is_known = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        let is_known = self.place.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         if is_known {
             std::future::pending::<()>().await;
         }
@@ -56,65 +59,46 @@ impl Newcomer {
 
 /// Who has how many places.
 struct Places {
-    all: Arc<Semaphore>,
-    new: Arc<Semaphore>,
-    all_of: Arc<Shares<IpAddr>>,
-    new_of: Arc<Shares<IpAddr>>,
-}
-
-/// A place for a connection, for as long as it lasts.
-struct Place {
-    _one: OwnedSemaphorePermit,
-    _share: Part<IpAddr>,
+    all: Doorstep,
+    new: Doorstep,
+    known: Arc<Known>,
 }
 
 impl Default for Places {
     fn default() -> Self {
+        let known = Arc::<Known>::default();
         Self {
-            all: Arc::new(Semaphore::new(DOOR_CONNECTIONS_MAX)),
-            new: Arc::new(Semaphore::new(DOOR_NEWCOMERS_MAX)),
-            all_of: Arc::default(),
-            new_of: Arc::default(),
+            all: Doorstep::new(DOOR_CONNECTIONS_MAX, Arc::clone(&known)),
+            new: Doorstep::new(DOOR_NEWCOMERS_MAX, Arc::clone(&known)),
+            known,
         }
     }
 }
 
 impl Places {
-    /// `None`: there is no place, or the address has its share.
+    /// `None`: there is no place, or the network has its share.
     fn place(&self, from: IpAddr) -> Option<(Place, Newcomer)> {
-        let from = network(from);
-        let place = Place {
-            _share: self.all_of.part(from, DOOR_CONNECTIONS_OF_PLACE_MAX)?,
-            _one: Arc::clone(&self.all).try_acquire_owned().ok()?,
+        let place = self.all.place(from)?;
+        let newcomer = Newcomer {
+            place: Mutex::new(Some(self.new.place(from)?)),
+            from,
+            known: Arc::clone(&self.known),
         };
-        let share = self.new_of.part(from, DOOR_NEWCOMERS_OF_PLACE_MAX)?;
-        let one = Arc::clone(&self.new).try_acquire_owned().ok()?;
-        Some((place, Newcomer(Mutex::new(Some((one, share))))))
+        Some((place, newcomer))
     }
 }
 
 /// Serves until shutdown.
 pub(super) async fn run(listener: TcpListener, porter: Arc<Porter>, shutdown: CancellationToken) {
-    let (places, connections) = (Places::default(), TaskTracker::new());
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = shutdown.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (socket, from) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "Could not accept a caller.");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        // Whoever finds no place is closed at once: a queue would be filled by those who do not mind waiting.
-        let Some((place, newcomer)) = places.place(from.ip()) else {
+    let places = Places::default();
+    let place = |from| {
+        let place = places.place(from);
+        if place.is_none() {
             porter.tally.turned_away();
-            continue;
-        };
+        }
+        place
+    };
+    let serve = |socket: TcpStream, from: SocketAddr, (place, newcomer)| {
         let (porter, shutdown) = (Arc::clone(&porter), shutdown.clone());
         let serve = async move {
             set_up(&socket);
@@ -124,11 +108,11 @@ pub(super) async fn run(listener: TcpListener, porter: Arc<Porter>, shutdown: Ca
             }
             drop(place);
         };
-        connections.spawn(serve.instrument(tracing::debug_span!("caller")));
-    }
-    connections.close();
+        serve.instrument(tracing::debug_span!("caller"))
+    };
+    let callers = doorstep::run(listener, place, serve, &shutdown).await;
     // Who has not read its answer by now does not get it.
-    let _drained = timeout(API_DRAIN_TIMEOUT, connections.wait()).await;
+    let _drained = timeout(API_DRAIN_TIMEOUT, callers.wait()).await;
 }
 
 /// Answers are written whole, and a caller whose machine is gone without a word is noticed: the silent stream of a watch or a
@@ -310,6 +294,7 @@ mod tests {
 
     use super::super::certificate::{Authority, config};
     use super::*;
+    use crate::limits::{PLACES_OF_KNOWN, PLACES_OF_STRANGER};
 
     #[tokio::test(start_paused = true)]
     async fn who_says_nothing_or_says_it_slowly_is_closed_in_time() {
@@ -352,7 +337,7 @@ mod tests {
             newcomer.is_known();
             Some(place)
         };
-        let mut held: Vec<_> = (0..DOOR_CONNECTIONS_OF_PLACE_MAX).map(|_| known()).collect();
+        let mut held: Vec<_> = (0..DOOR_CONNECTIONS_MAX / PLACES_OF_KNOWN).map(|_| known()).collect();
         assert!(held.iter().all(Option::is_some));
         assert!(known().is_none());
         assert!(places.place(address("192.0.2.2")).is_some());
@@ -364,7 +349,9 @@ mod tests {
     async fn who_does_not_log_in_leaves_places_to_others_and_is_closed_in_time() {
         let places = Places::default();
         let silent = |text: &str| places.place(address(text));
-        let held: Vec<_> = (0..DOOR_NEWCOMERS_OF_PLACE_MAX).map(|_| silent("192.0.2.1")).collect();
+        let held: Vec<_> = (0..DOOR_NEWCOMERS_MAX / PLACES_OF_STRANGER)
+            .map(|_| silent("192.0.2.1"))
+            .collect();
         assert!(held.iter().all(Option::is_some));
         assert!(silent("192.0.2.1").is_none(), "an address has its share of them");
         let (_place, newcomer) = silent("192.0.2.2").expect("another one has theirs");

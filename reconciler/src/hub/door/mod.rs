@@ -40,7 +40,6 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use certificate::CertificateError;
-pub(in crate::hub) use failures::network;
 pub use files::FileError;
 pub use oidc::OidcError;
 pub use options::{DoorError, DoorOptions, Identity, OidcOptions};

@@ -1,11 +1,11 @@
 //! Connections of other hubs: they are told who is connected here, and their streams go on to those clusters.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 
 use tokio::io::copy_bidirectional;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -20,9 +20,9 @@ use crate::fault::line;
 use crate::hub::SharedState;
 use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
+use crate::hub::doorstep::{self, Doorstep, Known, Place};
 use crate::hub::registry::Registry;
-use crate::hub::shares::Shares;
-use crate::limits::{ACCEPT_PAUSE, PEER_HANDSHAKES_MAX, PEER_HANDSHAKES_OF_PLACE_MAX, PEER_RESYNC, PEER_TICK};
+use crate::limits::{PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK};
 use crate::wire::{FramingError, Hop, PeerWord, WITH_ASKS, write_message};
 
 /// What this hub is asked by: what it knows, who is connected to it, and what it carries.
@@ -74,43 +74,25 @@ impl Listening {
 
 /// Lets other hubs in until shutdown.
 pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, shutdown: CancellationToken) {
-    let handshakes = Arc::new(Semaphore::new(PEER_HANDSHAKES_MAX));
-    let handshakes_of = Shares::of_each(PEER_HANDSHAKES_OF_PLACE_MAX);
-    let tasks = TaskTracker::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = shutdown.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (socket, from) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "Could not accept a connection.");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        // Who finds all places taken dials again.
-        let of_address = handshakes_of.of(from.ip()).try_acquire_owned();
-        let (Ok(permit), Ok(of_address)) = (Arc::clone(&handshakes).try_acquire_owned(), of_address) else {
-            continue;
-        };
-        let (listening, shutdown) = (listening.clone(), shutdown.clone());
+    let known = Arc::<Known>::default();
+    let handshakes = Doorstep::new(PEER_HANDSHAKES_MAX, Arc::clone(&known));
+    let serve = |socket: TcpStream, from: SocketAddr, place: Place| {
+        let (listening, known, shutdown) = (listening.clone(), Arc::clone(&known), shutdown.clone());
         let serve = async move {
             match Box::pin(tunnel::accept(socket, &listening.options)).await {
                 Ok(tunnel) => {
-                    drop((permit, of_address));
+                    known.proven(from.ip());
+                    drop(place);
                     tracing::info!(peer = tunnel.peer.cluster, "Another hub connected.");
                     Box::pin(listening.serve(tunnel, shutdown)).await;
                 }
                 Err(error) => tracing::warn!(error = line(&error), "Refused another hub."),
             }
         };
-        tasks.spawn(serve.instrument(tracing::info_span!("peer")));
-    }
-    tasks.close();
-    tasks.wait().await;
+        serve.instrument(tracing::info_span!("peer"))
+    };
+    let hubs = doorstep::run(listener, |from| handshakes.place(from), serve, &shutdown).await;
+    hubs.wait().await;
 }
 
 impl Listening {

@@ -94,7 +94,7 @@ async fn a_right_that_is_taken_away_ends_a_log_that_nobody_reads() {
 async fn one_address_that_never_logs_in_shuts_out_nobody_else() {
     let world = World::new().await;
     let mut silent = Vec::new();
-    let most = crate::limits::DOOR_NEWCOMERS_OF_PLACE_MAX;
+    let most = crate::limits::DOOR_NEWCOMERS_MAX / crate::limits::PLACES_OF_STRANGER;
     for _ in 0..most + 10 {
         silent.push(world.silent("127.0.0.2").await);
     }
