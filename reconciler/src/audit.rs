@@ -1,20 +1,26 @@
 //! The audit log: one line of JSON for each thing that somebody reached, in a file that only grows, or on stdout.
 //!
-//! In: lines. Out: the same lines, written by a thread of their own. What a line says is whose log it is: hub and agent
-//! each have their own words. A payload, a query and a credential are in neither.
+//! In: lines. Out: the same lines, written by a thread of their own, which tries again what it could not write and says that
+//! it cannot. What a line says is whose log it is: the door for people has its own words, and [`stream`] those of one stream
+//! to a cluster. A payload, a query and a credential are in neither.
 
 mod folded;
+mod stream;
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::mpsc;
 
 pub(crate) use folded::{Alike, Folded};
+pub(crate) use stream::{Begun, Bytes, StreamLine};
 
-use crate::limits::AUDIT_LINES_MAX;
+use crate::limits::{AUDIT_LINES_MAX, AUDIT_RETRY};
 
 /// Where an audit log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +53,8 @@ pub struct AuditError {
 #[derive(Clone, Debug, Default)]
 pub struct AuditLog {
     lines: Option<mpsc::Sender<String>>,
+    /// Nothing can be written now.
+    fails: Arc<AtomicBool>,
 }
 
 impl AuditLog {
@@ -57,22 +65,40 @@ impl AuditLog {
             Some(AuditTo::Stdout) => Box::new(io::stdout()),
             Some(AuditTo::File(path)) => Box::new(appended(path)?),
         };
+        Ok(Self::into(out, AUDIT_RETRY))
+    }
+
+    fn into(out: Box<dyn Write + Send>, retry: Duration) -> Self {
         let (lines, waiting) = mpsc::channel(AUDIT_LINES_MAX);
+        let fails = Arc::<AtomicBool>::default();
+        let told = Arc::clone(&fails);
         // Ends with the last of those who write.
-        tokio::task::spawn_blocking(move || write(out, waiting));
-        Ok(Self { lines: Some(lines) })
+        tokio::task::spawn_blocking(move || write(out, waiting, &told, retry));
+        Self {
+            lines: Some(lines),
+            fails,
+        }
     }
 
     /// A log that its test reads, with so many places.
     #[cfg(test)]
     pub(crate) fn read(places: usize) -> (Self, mpsc::Receiver<String>) {
         let (lines, waiting) = mpsc::channel(places);
-        (Self { lines: Some(lines) }, waiting)
+        let log = Self {
+            lines: Some(lines),
+            fails: Arc::default(),
+        };
+        (log, waiting)
     }
 
     /// Whether all lines are lost on purpose.
     pub fn is_nowhere(&self) -> bool {
         self.lines.is_none()
+    }
+
+    /// Whether nothing can be written now, as on a full disk. Whoever asks meanwhile would be seen by nobody.
+    pub fn fails(&self) -> bool {
+        self.fails.load(Ordering::Relaxed)
     }
 
     /// Waits until there is room for a line.
@@ -112,18 +138,42 @@ fn appended(path: &Path) -> Result<std::fs::File, AuditError> {
     })
 }
 
-fn write(mut out: Box<dyn Write + Send>, mut lines: mpsc::Receiver<String>) {
-    let mut fails = false;
+fn write(mut out: Box<dyn Write + Send>, mut lines: mpsc::Receiver<String>, fails: &AtomicBool, retry: Duration) {
     while let Some(mut line) = lines.blocking_recv() {
         line.push('\n');
-        let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-        if let Err(error) = &written
-            && !fails
-        {
-            tracing::error!(%error, "Could not write the audit log.");
+        let mut rest = line.as_bytes();
+        while let Err(error) = write_on(&mut *out, &mut rest) {
+            if !fails.swap(true, Ordering::Relaxed) {
+                tracing::error!(%error, "Could not write the audit log; nobody is served what it should tell of.");
+            }
+            if lines.is_closed() {
+                let lost = lines.len() + 1;
+                tracing::error!(
+                    lines = lost,
+                    "Audit lines are lost: they could not be written until the end."
+                );
+                return;
+            }
+            // A blocking thread of its own, which nobody wakes.
+            std::thread::park_timeout(retry);
         }
-        fails = written.is_err();
+        if fails.swap(false, Ordering::Relaxed) {
+            tracing::info!("Writes the audit log again.");
+        }
     }
+}
+
+/// Writes what is left of a line, so that one which was written in part is whole in the end.
+fn write_on(out: &mut dyn Write, rest: &mut &[u8]) -> io::Result<()> {
+    while !rest.is_empty() {
+        match out.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => *rest = rest.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    out.flush()
 }
 
 #[cfg(test)]
@@ -164,5 +214,58 @@ mod tests {
     fn a_log_that_cannot_be_written_says_so_at_once() {
         let to = AuditTo::from("/nowhere/at/all");
         assert!(AuditLog::open(Some(&to)).is_err());
+    }
+
+    /// A disk on which there is room for some bytes, and later for more.
+    #[derive(Clone, Default)]
+    struct Disk(Arc<std::sync::Mutex<(Vec<u8>, usize)>>);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let (written, room) = &mut *self.0.lock().expect("nobody panicked");
+            let fits = bytes.len().min(*room - written.len());
+            written.extend_from_slice(&bytes[..fits]);
+            match fits {
+                0 => Err(io::ErrorKind::StorageFull.into()),
+                fits => Ok(fits),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    async fn until(mut so: impl FnMut() -> bool) {
+        let waiting = async {
+            while !so() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting)
+            .await
+            .expect("it comes");
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_and_no_line_is_lost_or_torn_by_it() {
+        let disk = Disk::default();
+        disk.0.lock().expect("nobody panicked").1 = 5;
+        let log = AuditLog::into(Box::new(disk.clone()), Duration::from_millis(1));
+        assert!(!log.fails());
+        for word in ["one", "two"] {
+            log.write(&word).await;
+        }
+        until(|| log.fails()).await;
+        disk.0.lock().expect("nobody panicked").1 = 1_000;
+        until(|| !log.fails()).await;
+        until(|| disk.0.lock().expect("nobody panicked").0 == b"\"one\"\n\"two\"\n").await;
+    }
+
+    #[tokio::test]
+    async fn a_device_without_room_is_told() {
+        let log = AuditLog::open(Some(&AuditTo::from("/dev/full"))).expect("it can be opened");
+        log.write(&"one").await;
+        until(|| log.fails()).await;
     }
 }

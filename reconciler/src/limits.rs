@@ -563,6 +563,9 @@ pub const AUDIT_LOOK: Duration = Duration::from_secs(10);
 /// An answer that lasts longer has an audit line before it ends.
 pub const AUDIT_BEGUN_AFTER: Duration = Duration::from_secs(10);
 
+/// How often it is tried again to write an audit line that could not be written.
+pub const AUDIT_RETRY: Duration = Duration::from_secs(1);
+
 /// How long a request waits for room in the audit log.
 pub const AUDIT_ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 

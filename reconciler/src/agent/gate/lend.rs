@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use kube::Client;
 use render::ClusterName;
 use render::model::SyncMode;
@@ -13,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tunnel::{IncomingOpen, Open, OpenCode, Responder, StreamError, TargetClass, TunnelStream};
 
+use super::counted::Counted;
 use super::dial::{dial, resolved};
-use super::line::{Begun, Counted, Line};
 use super::{Answered, Entry, Forwarding, Lent, Policy, Room, identity, serve};
 use crate::agent::counts::Counts;
 use crate::agent::look;
-use crate::audit::{AuditLog, Folded};
+use crate::audit::{AuditLog, Begun, Folded, StreamLine};
 use crate::fault;
 use crate::limits::{AUDIT_LOOK, GATE_END_TIMEOUT, PINGS_MAX};
 use crate::wire::PING_TARGET;
@@ -39,7 +40,7 @@ pub(in crate::agent) struct Gate {
     /// A ping is one request of the API server, and waits behind no question.
     pinging: Arc<Semaphore>,
     audit: AuditLog,
-    folded: Mutex<Folded<Line>>,
+    folded: Mutex<Folded<StreamLine>>,
     /// Streams that have not left their line yet.
     open: TaskTracker,
     counts: Arc<Counts>,
@@ -74,8 +75,30 @@ impl Gate {
     pub(in crate::agent) async fn open(&self, opened: IncomingOpen, ended: &CancellationToken) {
         let IncomingOpen { open, responder } = opened;
         let _leaves_a_line = self.open.token();
-        let mut begun = Begun::new(&self.cluster, &open);
-        let closed = self.carry(&open, responder, &mut begun, ended).await;
+        let begun = Begun::new(StreamLine {
+            time: Timestamp::now().to_string(),
+            cluster: self.cluster.to_string(),
+            class: open.class.as_str().to_owned(),
+            target: open.target.clone(),
+            request_id: open.request_id.clone(),
+            ..StreamLine::default()
+        });
+        // Told also where what follows is dropped.
+        let answered = Mutex::default();
+        let carried = self.carry(&open, responder, (&begun, &answered), ended);
+        let lasts = |mut line: StreamLine| {
+            answers(&mut line, &answered.lock().unwrap_or_else(PoisonError::into_inner));
+            if let Some(line) = self.folded().fold(line, Instant::now())
+                && !self.audit.try_write(&line, 0)
+            {
+                tracing::error!(
+                    lines = 1,
+                    "Audit lines are lost: they cannot be written as fast as streams come."
+                );
+            }
+        };
+        let closed = begun.lasting(carried, lasts).await;
+        begun.tell(|line| answers(line, &answered.lock().unwrap_or_else(PoisonError::into_inner)));
         let line = self.folded().fold(begun.ended(closed), Instant::now());
         if let Some(line) = line {
             self.audit.write(&line).await;
@@ -99,13 +122,13 @@ impl Gate {
         self.write_all(rest).await;
     }
 
-    async fn write_all(&self, lines: Vec<Line>) {
+    async fn write_all(&self, lines: Vec<StreamLine>) {
         for line in lines {
             self.audit.write(&line).await;
         }
     }
 
-    fn folded(&self) -> MutexGuard<'_, Folded<Line>> {
+    fn folded(&self) -> MutexGuard<'_, Folded<StreamLine>> {
         self.folded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +158,7 @@ impl Gate {
         &self,
         open: &Open,
         responder: Responder,
-        begun: &mut Begun,
+        (begun, answered): (&Begun, &Mutex<Answered>),
         ended: &CancellationToken,
     ) -> &'static str {
         let mode = *self.mode.borrow();
@@ -147,8 +170,12 @@ impl Gate {
             Ok(place) => place,
             Err(why) => return self.refuse(open, responder, OpenCode::Limit, why),
         };
-        // Told also where what follows is dropped.
-        let answered = Mutex::default();
+        // What the hub's applier brings goes on: it is written down in Git.
+        let is_somebodys = matches!(lent, Lent::ApiServer(Entry::Read | Entry::Interactive) | Lent::Address);
+        if is_somebodys && self.audit.fails() {
+            let why = "the agent's audit log cannot be written, so that nobody is answered";
+            return self.refuse(open, responder, OpenCode::Refused, why);
+        }
         let carried = async {
             if lent == Lent::Address {
                 return self.dial(open, responder, begun).await;
@@ -157,18 +184,16 @@ impl Gate {
                 return OpenCode::Cancelled.as_str();
             };
             match lent {
-                Lent::ApiServer(entry) => self.ask(open, entry, stream, begun, &answered).await,
+                Lent::ApiServer(entry) => self.ask(open, entry, stream, begun, answered).await,
                 Lent::Address | Lent::Answers => self.look(is_ping(open), stream, begun).await,
             }
         };
-        let closed = tokio::select! {
+        tokio::select! {
             biased;
             () = ended.cancelled() => OpenCode::Gone.as_str(),
             () = self.withdrawn(open) => OpenCode::NotAllowed.as_str(),
             closed = carried => closed,
-        };
-        begun.answered(&answered.into_inner().unwrap_or_else(PoisonError::into_inner));
-        closed
+        }
     }
 
     /// Waits until a stream is lent nothing more, since the cluster has another mode.
@@ -187,7 +212,7 @@ impl Gate {
         open: &Open,
         entry: Entry,
         mut stream: TunnelStream,
-        begun: &mut Begun,
+        begun: &Begun,
         answered: &Mutex<Answered>,
     ) -> &'static str {
         let (room, identity) = match entry {
@@ -203,7 +228,7 @@ impl Gate {
             },
         };
         if let Some(identity) = &identity {
-            begun.asked_by(&identity.caller);
+            begun.tell(|line| line.asked_by(&identity.caller));
         }
         let forwarding = Forwarding {
             client: &self.client,
@@ -234,11 +259,11 @@ impl Gate {
         }
     }
 
-    async fn dial(&self, open: &Open, responder: Responder, begun: &mut Begun) -> &'static str {
+    async fn dial(&self, open: &Open, responder: Responder, begun: &Begun) -> &'static str {
         match dial(&self.policy, &open.target, open.deadline(), resolved).await {
             Err(denial) => self.refuse(open, responder, denial.code, &denial.text),
             Ok((mut socket, address)) => {
-                begun.dialled(address);
+                begun.tell(|line| line.address = address.to_string());
                 let Ok(stream) = responder.accept() else {
                     return OpenCode::Cancelled.as_str();
                 };
@@ -272,6 +297,16 @@ impl Gate {
 
 fn is_ping(open: &Open) -> bool {
     open.class == TargetClass::Look && open.target == PING_TARGET
+}
+
+/// Takes over what was asked, and how it was answered. Of several requests only their number is told.
+fn answers(line: &mut StreamLine, answered: &Answered) {
+    line.code = answered.code;
+    if answered.requests > 1 {
+        line.requests = answered.requests;
+    } else if let Some(attributes) = &answered.asked {
+        line.asked(attributes);
+    }
 }
 
 /// How a stream was cut off, as its reset is called; by the API server, where it was not reset.

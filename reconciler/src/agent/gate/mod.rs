@@ -1,6 +1,6 @@
 //! What the hub may reach through this agent, and in whose name.
 //!
-//! In: a stream of the hub's. Out: what [`policy`] lends it, and a [`mod@line`] of the audit log. To the API server goes one
+//! In: a stream of the hub's. Out: what [`policy`] lends it, and a line of the audit log. To the API server goes one
 //! HTTP request with the agent's own credential and the asker impersonated, which is looked at as if the hub had not
 //! looked: its class by its path, its headers by a list of those that go on. An address is dialled once it was judged
 //! ([`mod@dial`]). Rights are deliberately not here; RBAC of the cluster decides about them, and `access/` about who may ask
@@ -8,12 +8,12 @@
 
 mod address;
 mod caller;
+mod counted;
 mod dial;
 mod forward;
 mod gather;
 mod judge;
 mod lend;
-mod line;
 mod own;
 mod policy;
 mod room;

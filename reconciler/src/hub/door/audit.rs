@@ -84,6 +84,15 @@ impl Line {
     }
 }
 
+/// Why nothing more can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoRoom {
+    /// Lines cannot be written as fast as requests come.
+    Behind,
+    /// They cannot be written at all.
+    Fails,
+}
+
 /// Takes lines.
 pub(super) struct Audit {
     log: AuditLog,
@@ -109,10 +118,14 @@ impl Audit {
         }
     }
 
-    /// Waits until there is room for a line of somebody who is logged in. `false`: there is none in time, and nobody would
-    /// know of what they do.
-    pub(super) async fn has_room(&self) -> bool {
-        timeout(AUDIT_ROOM_TIMEOUT, self.log.room()).await.is_ok()
+    /// Waits until there is room for a line of somebody who is logged in. Where there is none in time, or nothing can be
+    /// written, nobody would know of what they do.
+    pub(super) async fn room(&self) -> Result<(), NoRoom> {
+        if self.log.fails() {
+            return Err(NoRoom::Fails);
+        }
+        let room = timeout(AUDIT_ROOM_TIMEOUT, self.log.room()).await;
+        room.map_err(|_| NoRoom::Behind)
     }
 
     /// Writes a line, soon.
@@ -225,13 +238,13 @@ mod tests {
     async fn nobody_is_served_whose_line_finds_no_room_in_time() {
         let (log, mut waiting) = AuditLog::read(1);
         let audit = Audit::to(log, Arc::default());
-        assert!(audit.has_room().await);
+        assert!(audit.room().await.is_ok());
         audit.send(&line("ada", 0));
         let begin = Instant::now();
-        assert!(!audit.has_room().await);
+        assert!(audit.room().await.is_err());
         assert_eq!(begin.elapsed(), AUDIT_ROOM_TIMEOUT);
         waiting.recv().await.expect("it waits");
-        assert!(audit.has_room().await, "it was written");
+        assert!(audit.room().await.is_ok(), "it was written");
     }
 
     #[tokio::test]

@@ -151,9 +151,7 @@ impl Porter {
         let login = login.await.map_err(refusal::not_in)?;
         peer.newcomer.is_known();
         record.line.person(&login.person);
-        if !self.audit.has_room().await {
-            return Err(refusal::no_audit());
-        }
+        self.audit.room().await.map_err(refusal::no_audit)?;
         let route = route::route(request.uri().path()).map_err(|route::Incomplete| refusal::incomplete())?;
         let attributes = match &route {
             Route::Hub => whole,

@@ -4,6 +4,7 @@ use http::StatusCode;
 use render::ClusterName;
 use tunnel::OpenCode;
 
+use super::audit::NoRoom;
 use super::carry::NotCarried;
 use super::lane::NoPlace;
 use super::login::NotIn;
@@ -59,13 +60,17 @@ pub(super) fn pull(cluster: &ClusterName) -> String {
     format!("cluster {cluster} is in sync mode Pull: its file in the fleet repository lets nobody ask its API server")
 }
 
-pub(super) fn no_audit() -> Refused {
-    Refused::of(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "ServiceUnavailable",
-        "the audit log cannot be written as fast as requests come",
-    )
-    .retry_after(AWAY_RETRY_SECONDS)
+pub(super) fn no_audit(why: NoRoom) -> Refused {
+    let unavailable = |message| Refused::of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
+    match why {
+        NoRoom::Behind => {
+            unavailable("the audit log cannot be written as fast as requests come").retry_after(AWAY_RETRY_SECONDS)
+        }
+        // It takes a person to help: kubectl need not try ten times.
+        NoRoom::Fails => unavailable(
+            "this hub's audit log cannot be written, so that nobody is answered: its own log says why, a full disk most likely",
+        ),
+    }
 }
 
 /// What was used up, where it is that.

@@ -20,7 +20,6 @@ mod endpoints;
 mod first_words;
 mod heard;
 mod judge;
-mod line;
 mod listen;
 mod pass;
 mod twins;

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::sync::PoisonError;
 
 use render::access::{Person, attributes};
+use render::time::rfc3339;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
 use tokio::time::{sleep, timeout};
 use tokio_util::io::InspectReader;
@@ -12,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 use tunnel::{Open, OpenCode, Opener, PublicKey, Responder, StreamError, TunnelStream};
 
 use super::judge::{Asked, Goal, judge, request_line};
-use super::line::{Begun, Passed};
 use super::listen::Listening;
+use crate::audit::{Begun, StreamLine};
 use crate::fault::line;
 use crate::hub::asking::Door;
+use crate::hub::clock::seconds;
 use crate::limits::{CALLER_BYTES_MAX, DOOR_JUDGED_AGAIN, GATE_HEAD_TIMEOUT, HOP_LINE_BYTES_MAX};
 use crate::wire::{Caller, Hop, read_message_within, write_message};
 
@@ -45,14 +47,15 @@ impl Listening {
             Ok(hop) => hop,
             Err(error) => return responder.refuse(OpenCode::NotAllowed, &error.to_string()),
         };
-        let mut begun = Begun::new(
-            &from.to_string(),
-            hop.cluster.as_str(),
-            open.class.as_str(),
-            &open.request_id,
-        );
-        let passed = Passed::default();
-        let closed = match self.opener(&hop) {
+        let begun = Begun::new(StreamLine {
+            time: rfc3339(seconds()),
+            peer: from.to_string(),
+            cluster: hop.cluster.to_string(),
+            class: open.class.as_str().to_owned(),
+            request_id: open.request_id.clone(),
+            ..StreamLine::default()
+        });
+        let closed = match self.way(&hop) {
             Err((code, text)) => {
                 responder.refuse(code, &text);
                 code.as_str()
@@ -60,10 +63,12 @@ impl Listening {
             Ok(opener) => {
                 let Ok(stream) = responder.accept() else { return };
                 let mut here = BufReader::new(stream);
+                let carrying = self.carry(&mut here, &opener, (&open, &hop, goal), &begun);
+                let lasting = begun.lasting(carrying, |line| self.write_soon(&line));
                 let carried = tokio::select! {
                     biased;
                     () = ended.cancelled() => Err((OpenCode::Gone, String::new())),
-                    carried = self.carry(&mut here, &opener, (&open, &hop, goal), &mut begun, &passed) => carried,
+                    carried = lasting => carried,
                 };
                 match carried {
                     Ok(()) => DONE,
@@ -74,7 +79,26 @@ impl Listening {
                 }
             }
         };
-        self.audit.write(&begun.ended(&passed, closed)).await;
+        self.audit.write(&begun.ended(closed)).await;
+    }
+
+    /// Writes a line of what goes on, which nothing waits for.
+    fn write_soon(&self, line: &StreamLine) {
+        if !self.audit.try_write(line, 0) {
+            tracing::error!(
+                lines = 1,
+                "Audit lines are lost: they cannot be written as fast as streams come."
+            );
+        }
+    }
+
+    /// The cluster's own tunnel, unless nobody would know of what goes through it.
+    fn way(&self, hop: &Hop) -> Result<Opener, No> {
+        if self.audit.fails() {
+            let why = "the audit log of the hub that it is connected to cannot be written, so that nobody is answered";
+            return Err((OpenCode::Refused, why.to_owned()));
+        }
+        self.opener(hop)
     }
 
     /// The cluster's own tunnel, which ends here: nothing is passed on to a third hub. A cluster that is not here may be on
@@ -93,8 +117,7 @@ impl Listening {
         here: &mut BufReader<TunnelStream>,
         opener: &Opener,
         (open, hop, goal): (&Open, &Hop, Goal),
-        begun: &mut Begun,
-        passed: &Passed,
+        begun: &Begun,
     ) -> Result<(), No> {
         let late = |_| {
             (
@@ -103,7 +126,7 @@ impl Listening {
             )
         };
         let opening = timeout(GATE_HEAD_TIMEOUT, opening(here, goal)).await.map_err(late)??;
-        begun.asked_by(&opening.caller);
+        begun.tell(|line| line.asked_by(&opening.caller));
         let not_allowed = |why| (OpenCode::NotAllowed, why);
         let attributes = match goal {
             Goal::Read | Goal::Interactive => request_line(&opening.line),
@@ -113,7 +136,7 @@ impl Listening {
             }
         };
         let attributes = attributes.map_err(not_allowed)?;
-        begun.asked(&attributes);
+        begun.tell(|line| line.asked(&attributes));
         let asked = Asked {
             cluster: hop.cluster.clone(),
             goal,
@@ -124,7 +147,7 @@ impl Listening {
             attributes,
         };
         self.judged(&asked).map_err(not_allowed)?;
-        let carried = forward(here, opener, (open, hop, goal), &opening, passed);
+        let carried = forward(here, opener, (open, hop, goal), &opening, begun);
         tokio::select! {
             biased;
             why = self.judged_again(&asked) => Err((OpenCode::NotAllowed, why)),
@@ -171,7 +194,7 @@ async fn forward(
     opener: &Opener,
     (open, hop, goal): (&Open, &Hop, Goal),
     opening: &Opening,
-    passed: &Passed,
+    begun: &Begun,
 ) -> Result<(), No> {
     let open = Open {
         target: hop.target.clone(),
@@ -187,11 +210,21 @@ async fn forward(
         there.write_all(&opening.line).await.map_err(|error| ended_by(&error))
     };
     written.await?;
-    passed.up(opening.line.len());
-    let mut up = InspectReader::new(here, |bytes: &[u8]| passed.up(bytes.len()));
-    let mut down = InspectReader::new(there, |bytes: &[u8]| passed.down(bytes));
+    begun.bytes.up(opening.line.len());
+    let mut up = InspectReader::new(here, |bytes: &[u8]| begun.bytes.up(bytes.len()));
+    let mut down = InspectReader::new(there, |bytes: &[u8]| {
+        if begun.bytes.down(bytes.len()) {
+            begun.tell(|line| line.code = status(bytes));
+        }
+    });
     let copied = copy_bidirectional(&mut up, &mut down).await;
     copied.map(drop).map_err(|error| ended_by(&error))
+}
+
+/// The status in the first bytes of an answer; an address that was dialled gives none.
+fn status(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// The tunnel's own code for it, so that the other hub knows what it may try again.

@@ -350,7 +350,7 @@ async fn the_owner_of_a_hop_refuses_what_its_own_revision_or_flag_does_not_allow
     let told: Vec<_> = lines
         .iter()
         .map(|line| {
-            [&line["class"], &line["user"], &line["resource"], &line["closed"]].map(|it| it.as_str().unwrap_or(""))
+            [&line["class"], &line["user"], &line["resource"], &line["close"]].map(|it| it.as_str().unwrap_or(""))
         })
         .collect();
     assert_eq!(

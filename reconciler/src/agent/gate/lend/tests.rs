@@ -31,7 +31,10 @@ struct Hub {
 impl Hub {
     /// With an agent that lends this of a cluster whose API server answers nothing but `{}`.
     async fn start(allowed: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        Self::within(allowed, tempfile::tempdir().expect("a folder")).await
+    }
+
+    async fn within(allowed: &[&str], folder: tempfile::TempDir) -> Self {
         let allowed = allowed.iter().map(|allow| allow.parse().expect("a rule"));
         let policy = Policy::of(allowed.collect());
         let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit.log")))).expect("it is writable");
@@ -380,4 +383,26 @@ async fn what_goes_on_when_the_agent_ends_leaves_its_line() {
     hub.gate.end().await;
     let lines = hub.lines(1).await;
     assert_eq!((lines.len(), &lines[0]["user"]), (1, &"ann".into()), "{lines:?}");
+}
+
+#[tokio::test]
+async fn an_agent_whose_audit_log_cannot_be_written_serves_the_applier_and_nobody_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("audit.log")).expect("it is writable");
+    let hub = Hub::within(&["read", "interactive", "push"], folder).await;
+    let refused = async {
+        loop {
+            match hub.open(TargetClass::ApiServer, "").await {
+                Ok(stream) => drop(stream),
+                Err(code) => return code,
+            }
+        }
+    };
+    let refused = tokio::time::timeout(SOON, refused).await.expect("it is noticed");
+    assert_eq!(refused, OpenCode::Refused);
+    let interactive = hub.open(TargetClass::Interactive, "").await;
+    assert_eq!(interactive.map(drop), Err(OpenCode::Refused));
+    hub.mode.send_replace(SyncMode::Push);
+    let pushed = hub.open(TargetClass::Push, "").await;
+    assert!(pushed.is_ok(), "{:?}", pushed.err());
 }

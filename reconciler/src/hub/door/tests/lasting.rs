@@ -185,3 +185,29 @@ async fn a_command_has_an_audit_line_while_it_goes_on_and_one_when_it_ended() {
     let line = world.audited(|line| line["user"] == "bob").await;
     assert!(line["by"].is_null() && line["code"] == 403, "{line}");
 }
+
+#[tokio::test]
+async fn nobody_is_answered_while_the_audit_log_cannot_be_written() {
+    let mut world = World::with_a_full_disk().await;
+    // What was asked first is what shows it.
+    let refused = async {
+        loop {
+            let answer = world.get("ada", PODS, &[]).await;
+            if answer.status != StatusCode::OK {
+                return answer;
+            }
+            let _ = world.seen().await;
+        }
+    };
+    let refused = timeout(SOON, refused).await.expect("it is noticed");
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
+    assert!(refused.body.contains("audit log cannot be written"), "{refused:?}");
+    assert!(!refused.headers.contains_key("retry-after"), "a person has to help");
+    let exec = "/clusters/oslo/api/v1/namespaces/shop/pods/web/exec?command=cat&stdin=true";
+    assert_eq!(
+        world.exec("ada", exec).await.map(drop),
+        Err(StatusCode::SERVICE_UNAVAILABLE)
+    );
+    assert!(world.seen_nothing(), "nothing came to the cluster");
+    assert_eq!(world.get("", "/healthz", &[]).await.status, StatusCode::OK);
+}

@@ -130,7 +130,17 @@ impl World {
 
     /// A hub with `--allow-interactive`, or without.
     pub(super) async fn that(interactive: bool) -> Self {
+        Self::within(interactive, tempfile::tempdir().expect("a folder")).await
+    }
+
+    /// A hub whose audit log has no room.
+    pub(super) async fn with_a_full_disk() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("audit")).expect("it is writable");
+        Self::within(true, folder).await
+    }
+
+    async fn within(interactive: bool, folder: tempfile::TempDir) -> Self {
         let tokens = folder.path().join("tokens");
         std::fs::write(&tokens, TOKENS.join("\n")).expect("it is writable");
         let (clients, pem) = authority();
