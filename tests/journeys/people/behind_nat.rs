@@ -168,6 +168,8 @@ fn exec_and_port_forward_reach_a_real_container_where_three_allow_it() {
     };
     let exec = ["exec", "-i", "teller", "-n", "shop", "--", "sh", "-c"];
     let speak = [&exec[..], &["read word; echo $word; echo an error >&2"]].concat();
+    let form = "/apis/proxies.clusternet.io/v1alpha1/sockets/dakar/proxy/direct";
+    let direct = format!("{}{form}", world.callers.url());
     // Two of three allow it: here the agent does not, and there access/ does not.
     let (done, said) = run(&world, "eve", "true", &speak);
     assert!(!done && said.contains("--allow interactive"), "{said}");
@@ -179,6 +181,9 @@ fn exec_and_port_forward_reach_a_real_container_where_three_allow_it() {
             let is_whole = done && said.contains("a word\n") && said.contains("an error\n");
             is_whole.then_some(()).ok_or(said)
         });
+        let by_form = [&["--server", direct.as_str()], &speak[..]].concat();
+        let (done, said) = run(&world, "eve", websockets, &by_form);
+        assert!(done && said.contains("a word\n"), "by Clusternet's form: {said}");
         let (done, said) = run(&world, "ada", websockets, &speak);
         assert!(!done && said.contains("pods/exec"), "ada only reads: {said}");
         let fails = [&exec[..], &["exit 7"]].concat();
@@ -232,6 +237,27 @@ fn clusternets_forms_reach_what_the_policy_lists() {
         let said = raw("ada", &log).ok()?;
         (said == "line 0\nline 1\nline 2\n").then_some(()).ok_or(said)
     });
+    // What goes on: a log that is followed, and a watch.
+    let direct = format!("{}{}", world.callers.url(), form("direct", ""));
+    let folder = flotilla_tests::scratch::folder("forms");
+    let goes_on = |name: &str, arguments: &[&str]| {
+        let mut command = world.callers.command("ada", "dakar");
+        command.args(["--server", &direct, "-n", "shop"]).args(arguments);
+        Child::start(name, &folder, &mut command)
+    };
+    let (follow, watch) = (
+        goes_on("follow", &["logs", "-f", "teller"]),
+        goes_on("watch", &["get", "pods", "-w", "-o", "name"]),
+    );
+    let heard = |of: &Child, what: &str| {
+        let log = of.log();
+        log.contains(what).then_some(()).ok_or(log)
+    };
+    eventually(LIMIT, "the log is followed", || heard(&follow, "line 2"));
+    eventually(LIMIT, "the watch begins", || heard(&watch, "pod/teller"));
+    node.say("line 3");
+    eventually(LIMIT, "what is said later comes as well", || heard(&follow, "line 3"));
+    drop((follow, watch));
     // What else the cluster reaches: a program that speaks HTTP, and one whose certificate is verified.
     let health = raw("ada", &form("http", &format!("/127.0.0.1:{listed}/healthz")));
     assert_eq!(health.expect_ok(), "ok");

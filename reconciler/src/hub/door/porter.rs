@@ -152,7 +152,8 @@ impl Porter {
         peer.newcomer.is_known();
         record.line.person(&login.person);
         self.audit.room().await.map_err(refusal::no_audit)?;
-        let route = route::route(request.uri().path()).map_err(|route::Incomplete| refusal::incomplete())?;
+        let route = route::route(request.uri().path());
+        let route = route.map_err(|route::Incomplete| refusal::incomplete(request.uri().path()))?;
         let attributes = match &route {
             Route::Hub => whole,
             Route::Cluster(to) => {
@@ -199,7 +200,7 @@ impl Porter {
                     if let Some(limit) = refusal::limit(&not) {
                         self.tally.limited(limit);
                     }
-                    refusal::not_carried(&to.form, &cluster, not)
+                    refusal::not_carried(&cluster, not, self.away_since(&cluster))
                 };
                 // Before anything of its body is kept.
                 let place = self.carrier.place(&cluster, &question.login.person).await;
@@ -214,6 +215,12 @@ impl Porter {
                 })
             }
         }
+    }
+
+    /// When the last session of a cluster ended, where it had one here.
+    fn away_since(&self, cluster: &ClusterName) -> Option<i64> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.clusters.get(cluster)?.away_since
     }
 
     fn verdict(&self, question: &Question) -> Verdict {

@@ -2,13 +2,14 @@
 
 use http::StatusCode;
 use render::ClusterName;
+use render::time::rfc3339;
 use tunnel::OpenCode;
 
 use super::audit::NoRoom;
 use super::carry::NotCarried;
 use super::lane::NoPlace;
 use super::login::NotIn;
-use super::route::Form;
+use super::route::{self, Form};
 use super::screen::Fault;
 use super::tally::Limit;
 use crate::hub::dispatch::Absent;
@@ -44,8 +45,14 @@ pub(super) fn not_in(not: NotIn) -> Refused {
     }
 }
 
-pub(super) fn incomplete() -> Refused {
-    Refused::not_found("a path to a cluster is /clusters/NAME/…, or one of Clusternet's forms")
+/// A path below which clusters are that names none. One in Clusternet's form is malformed there as here.
+pub(super) fn incomplete(path: &str) -> Refused {
+    let message = "a path to a cluster is /clusters/NAME/…, or one of Clusternet's forms: \
+        …/sockets/ID/proxy/direct/PATH, or …/proxy/https/HOST[:PORT]/PATH";
+    match path.starts_with(route::SOCKETS) {
+        true => Refused::bad_request(message),
+        false => Refused::not_found(message),
+    }
 }
 
 /// A cluster that is not there, or that the caller may not know of: both are told alike. Clusternet answers with 400.
@@ -103,9 +110,10 @@ pub(super) fn own_answers() -> Refused {
     Refused::too_many(format!("{API_REQUESTS_MAX} requests are answered at this hub already"))
 }
 
-pub(super) fn not_carried(form: &Form, cluster: &ClusterName, not: NotCarried) -> Refused {
+/// `since`: when its last session ended, in seconds since 1970, where it had one.
+pub(super) fn not_carried(cluster: &ClusterName, not: NotCarried, since: Option<i64>) -> Refused {
     match not {
-        NotCarried::Away(absent) => away(form, cluster, absent),
+        NotCarried::Away(absent) => away(cluster, absent, since),
         NotCarried::NoPlace(NoPlace::Cluster) => {
             Refused::too_many(format!("too many requests wait for cluster {cluster}"))
         }
@@ -130,16 +138,16 @@ pub(super) fn not_carried(form: &Form, cluster: &ClusterName, not: NotCarried) -
 }
 
 /// A word on when to try again has kubectl try ten times before it says anything, so that it is given where that helps.
-fn away(form: &Form, cluster: &ClusterName, absent: Absent) -> Refused {
-    let code = match form {
-        Form::Own => StatusCode::SERVICE_UNAVAILABLE,
-        Form::Direct | Form::Address(_) => StatusCode::BAD_REQUEST,
+fn away(cluster: &ClusterName, absent: Absent, since: Option<i64>) -> Refused {
+    let away = match since {
+        Some(since) => format!("is not connected since {}", rfc3339(since)),
+        None => "has not connected since this hub runs".to_owned(),
     };
-    let message = format!("cluster {cluster} is not connected: `flotilla get managedclusters` says since when");
-    let refused = Refused::of(code, "ClusterDisconnected", message);
+    let message = format!("cluster {cluster} {away}: `flotilla describe cluster {cluster}` says why");
+    let refused = Refused::of(StatusCode::SERVICE_UNAVAILABLE, "ClusterDisconnected", message);
     match absent {
-        Absent::Returning if *form == Form::Own => refused.retry_after(AWAY_RETRY_SECONDS),
-        Absent::Returning | Absent::Long => refused,
+        Absent::Returning => refused.retry_after(AWAY_RETRY_SECONDS),
+        Absent::Long => refused,
     }
 }
 
@@ -188,21 +196,23 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_is_away_is_told_as_its_form_tells_it() {
+    fn a_cluster_that_is_away_is_told_with_since_when() {
         let cluster = ClusterName::parse("oslo").expect("a valid cluster");
-        let told = |form: &Form, absent| not_carried(form, &cluster, NotCarried::Away(absent)).status();
-        let own = told(&Form::Own, Absent::Long);
+        let told = |absent, since| not_carried(&cluster, NotCarried::Away(absent), since).status();
+        let long = told(Absent::Long, Some(1_000_000_000));
         assert_eq!(
-            (&own["code"], &own["reason"]),
-            (&503.into(), &"ClusterDisconnected".into())
+            (&long["code"], &long["reason"], &long["message"]),
+            (
+                &503.into(),
+                &"ClusterDisconnected".into(),
+                &"cluster oslo is not connected since 2001-09-09T01:46:40Z: `flotilla describe cluster oslo` says why"
+                    .into()
+            )
         );
-        assert!(own["details"].is_null(), "kubectl says so at once");
-        let returning = told(&Form::Own, Absent::Returning);
+        assert!(long["details"].is_null(), "kubectl says so at once");
+        let returning = told(Absent::Returning, None);
         assert_eq!(returning["details"]["retryAfterSeconds"], 1);
-        let theirs = told(&Form::Direct, Absent::Returning);
-        assert_eq!(
-            (&theirs["code"], &theirs["details"]),
-            (&400.into(), &serde_json::Value::Null)
-        );
+        let message = returning["message"].as_str().expect("a message");
+        assert!(message.contains("has not connected since this hub runs"), "{message}");
     }
 }

@@ -4,7 +4,7 @@ use render::model::Cluster;
 use render::{ClusterName, Fleet};
 
 /// Before the id of a cluster in Clusternet's forms.
-const SOCKETS: &str = "/apis/proxies.clusternet.io/v1alpha1/sockets/";
+pub(super) const SOCKETS: &str = "/apis/proxies.clusternet.io/v1alpha1/sockets/";
 
 /// The label that Clusternet's clusters are found by.
 const CLUSTER_ID: &str = "clusters.clusternet.io/cluster-id";

@@ -64,6 +64,88 @@ async fn clusternets_forms_reach_a_cluster_by_its_name_and_by_its_id() {
 }
 
 #[tokio::test]
+async fn clusternets_forms_watch_follow_logs_and_run_commands() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut world = World::that(true).await;
+    let sockets = |rest: &str| format!("/apis/proxies.clusternet.io/v1alpha1/sockets/{rest}");
+    for (path, asked) in [
+        (
+            sockets("6a1f/proxy/direct/api/v1/namespaces/shop/pods?watch=true"),
+            "GET /api/v1/namespaces/shop/pods?watch=true ",
+        ),
+        (
+            sockets("oslo/proxy/https/kubernetes.default.svc/api/v1/namespaces/shop/pods/web/log?follow=true"),
+            "GET /api/v1/namespaces/shop/pods/web/log?follow=true ",
+        ),
+    ] {
+        let mut coming = world.begin("ada", &path).await;
+        let head = world.seen().await.head;
+        assert!(head.starts_with(asked), "{head}");
+        let mut stream = world.endless().await;
+        for word in ["one", "two"] {
+            stream.say(word).await;
+            let said = timeout(SOON, coming.next()).await.expect("it comes as it is said");
+            assert_eq!(said.as_deref(), Some(word), "{path}");
+        }
+        drop(coming);
+        timeout(SOON, stream.closed())
+            .await
+            .expect("the cluster hears that it is over");
+    }
+    let exec = sockets("6a1f/proxy/direct/api/v1/namespaces/shop/pods/web/exec?command=cat&stdin=true");
+    for protocol in ["SPDY/3.1", "websocket"] {
+        let mut command = world.exec_by("ada", &exec, protocol).await.expect("it is carried");
+        let head = world.seen().await.head.to_lowercase();
+        assert!(
+            head.starts_with("get /api/v1/namespaces/shop/pods/web/exec?command=cat&stdin=true ")
+                && head.contains(&format!("upgrade: {}", protocol.to_lowercase())),
+            "{head}"
+        );
+        command.write_all(b"hello").await.expect("it is sent");
+        let mut said = [0; 5];
+        let read = timeout(SOON, command.read_exact(&mut said)).await.expect("it answers");
+        read.expect("it is whole");
+        assert_eq!(&said, b"hello", "{protocol}");
+    }
+    assert_eq!(
+        world.exec("bob", &exec).await.map(drop),
+        Err(StatusCode::BAD_REQUEST),
+        "who has no right does not learn of it"
+    );
+}
+
+#[tokio::test]
+async fn a_malformed_form_of_clusternets_is_a_status_that_says_how_it_is_written() {
+    let world = World::new().await;
+    for rest in [
+        "",
+        "6a1f",
+        "6a1f/proxy",
+        "6a1f/proxy/",
+        "6a1f/direct/api",
+        "6a1f/proxy/ftp/10.0.0.1/",
+        "6a1f/proxy/https",
+        "6a1f/proxy/https/",
+        "6a1f/proxy/http/user@host/",
+        "6a1f/proxy/http/host:notaport/",
+    ] {
+        let path = format!("/apis/proxies.clusternet.io/v1alpha1/sockets/{rest}");
+        let answer = world.get("ada", &path, &[]).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}: {answer:?}");
+        let status: serde_json::Value = serde_json::from_str(&answer.body).expect("a Status");
+        assert_eq!(
+            (&status["kind"], &status["reason"]),
+            (&"Status".into(), &"BadRequest".into())
+        );
+        let message = status["message"].as_str().expect("a message");
+        assert!(message.contains("proxy/direct/PATH"), "{path}: {message}");
+    }
+    let own = world.get("ada", "/clusters/", &[]).await;
+    assert_eq!(own.status, StatusCode::NOT_FOUND, "{own:?}");
+    assert!(world.seen_nothing());
+}
+
+#[tokio::test]
 async fn nobody_who_is_unknown_or_without_rights_reaches_a_cluster_or_learns_of_it() {
     let world = World::new().await;
     let status = async |who: &str, path: &str| world.get(who, path, &[]).await.status;
@@ -223,10 +305,23 @@ async fn a_right_that_is_taken_away_ends_what_was_read_with_it() {
 #[tokio::test]
 async fn a_cluster_that_is_away_is_told_with_a_word_on_when_to_try_again() {
     let mut world = World::new().await;
-    world.disconnect();
-    let answer = world.get("ada", PODS, &[]).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
-    assert!(answer.headers.contains_key("retry-after") && answer.body.contains("ClusterDisconnected"));
+    world.disconnect(1_000_000_000);
+    let direct = "/apis/proxies.clusternet.io/v1alpha1/sockets/6a1f/proxy/direct/api/v1/namespaces/shop/pods";
+    for path in [PODS, direct] {
+        let answer = world.get("ada", path, &[]).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
+        let status: serde_json::Value = serde_json::from_str(&answer.body).expect("a Status");
+        assert_eq!(
+            (&status["kind"], &status["reason"]),
+            (&"Status".into(), &"ClusterDisconnected".into())
+        );
+        let message = status["message"].as_str().expect("a message");
+        assert!(
+            message.contains("is not connected since 2001-09-09T01:46:40Z"),
+            "{message}"
+        );
+        assert!(answer.headers.contains_key("retry-after"));
+    }
 }
 
 #[tokio::test]

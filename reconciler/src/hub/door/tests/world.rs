@@ -42,7 +42,7 @@ const FILES: [(&str, &str); 2] = [
 kind: ClusterRole
 metadata: {name: pods}
 rules:
-  - {apiGroups: ['', apps], resources: [pods, configmaps, deployments], verbs: [get, list, watch]}
+  - {apiGroups: ['', apps], resources: [pods, pods/log, configmaps, deployments], verbs: [get, list, watch]}
   - {apiGroups: [''], resources: [pods/exec], verbs: [create]}
   - {apiGroups: [fleet.flotilla.dev], resources: [managedclusters], verbs: [get, list, watch]}
   - {nonResourceURLs: [/hangs], verbs: [get]}
@@ -297,16 +297,26 @@ impl World {
 
     /// Runs a command in a pod, and gives what its connection became.
     pub(super) async fn exec(&self, who: &str, path: &str) -> Result<TokioIo<hyper::upgrade::Upgraded>, StatusCode> {
+        self.exec_by(who, path, "SPDY/3.1").await
+    }
+
+    /// The same, by SPDY or a WebSocket.
+    pub(super) async fn exec_by(
+        &self,
+        who: &str,
+        path: &str,
+        protocol: &str,
+    ) -> Result<TokioIo<hyper::upgrade::Upgraded>, StatusCode> {
         let headers = [
             ("Connection", "Upgrade"),
-            ("Upgrade", "SPDY/3.1"),
+            ("Upgrade", protocol),
             ("X-Stream-Protocol-Version", "v4.channel.k8s.io"),
         ];
         let (response, _connection) = self.send(who, "GET", path, &headers).await;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(response.status());
         }
-        assert_eq!(response.headers()["upgrade"], "SPDY/3.1");
+        assert_eq!(response.headers()["upgrade"], protocol);
         Ok(TokioIo::new(
             hyper::upgrade::on(response).await.expect("it is upgraded"),
         ))
@@ -341,9 +351,12 @@ impl World {
         self.state.write().unwrap_or_else(PoisonError::into_inner).fleet = Some(fleet(files));
     }
 
-    pub(super) fn disconnect(&mut self) {
-        self.dispatch
-            .end(&ClusterName::parse("oslo").expect("a valid cluster"), 1);
+    /// Ends the cluster's session, at a time in seconds since 1970.
+    pub(super) fn disconnect(&mut self, at: i64) {
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        self.dispatch.end(&oslo, 1);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.clusters.entry(oslo).or_default().away_since = Some(at);
     }
 }
 
@@ -405,10 +418,17 @@ async fn play(mut incoming: Incoming, saw: mpsc::Sender<Seen>, held: mpsc::Sende
             if head.contains("/refused ") {
                 return stream.reset(OpenCode::NotAllowed, "the policy says no");
             }
-            let watches = head.contains("watch=true");
+            let watches = head.contains("watch=true") || head.contains("follow=true");
+            let protocol = head.lines().find_map(|line| {
+                line.to_lowercase()
+                    .strip_prefix("upgrade: ")
+                    .map(|_| line["upgrade: ".len()..].to_owned())
+            });
             let _sent = saw.send(Seen { caller, head }).await;
             if interactive {
-                let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
+                let protocol = protocol.unwrap_or_default();
+                let answer =
+                    format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n");
                 stream.write_all(answer.as_bytes()).await.expect("somebody listens");
                 let (mut reader, mut writer) = tokio::io::split(stream);
                 drop(tokio::io::copy(&mut reader, &mut writer).await);
