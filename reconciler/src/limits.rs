@@ -342,8 +342,8 @@ pub const WRITE_RETRY_MAX: Duration = Duration::from_secs(30);
 /// Commits whose times are remembered: one a change, about 100 bytes each.
 pub const COMMIT_TIMES_MAX: usize = 65_536;
 
-/// How long agents have to be told that the hub ends, and their streams to be done with: a little more than
-/// [`DRAIN_TIMEOUT`], and less than the 30 s that Kubernetes gives a pod.
+/// How long agents, people and other hubs have to be told that the hub ends, and their streams to be done with: a little
+/// more than [`DRAIN_TIMEOUT`], and less than the 30 s that Kubernetes gives a pod.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(27);
 
 /// How long the clock is trusted to go on as it went.
@@ -443,6 +443,13 @@ pub const API_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Callers at the hub's door for people at once: 200 people with a kubectl that follows five things each.
 pub const DOOR_CONNECTIONS_MAX: usize = 1_024;
+
+/// Of these, from one address (of IPv6: one /64): an office behind one, and a quarter of all for whoever sends nothing.
+pub const DOOR_CONNECTIONS_OF_PLACE_MAX: usize = 256;
+
+/// How long callers are still let in by a hub that was told to end, and how long one that has come may take to ask: what
+/// stands before the hub sends people elsewhere a moment after that.
+pub const DOOR_CLOSES_AFTER: Duration = Duration::from_secs(2);
 
 /// How long the TLS handshake of a person's connection may take.
 pub const DOOR_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

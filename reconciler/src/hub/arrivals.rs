@@ -1,6 +1,6 @@
 //! How many agents are let in at a time, how fast that goes, and over what time those who are there should come back.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use std::net::IpAddr;
 
@@ -27,6 +27,8 @@ pub(super) struct Arrivals {
     known: Arc<Known>,
     rate: Mutex<Rate>,
     start: Instant,
+    /// Over what time agents come back to whoever follows, once the hub ends.
+    farewell: OnceLock<Duration>,
 }
 
 /// Of agents behind a server that ends TLS, all of which have its address.
@@ -75,6 +77,7 @@ impl Default for Arrivals {
             known,
             rate: Mutex::default(),
             start: Instant::now(),
+            farewell: OnceLock::new(),
         }
     }
 }
@@ -132,9 +135,10 @@ impl Arrivals {
         self.rate().count(self.start.elapsed());
     }
 
-    /// Over what time so many agents are to come back to whoever follows.
-    pub(super) fn spread_of(&self, tunnels: usize) -> Duration {
-        self.rate().spread_of(tunnels)
+    /// Over what time agents are to come back to whoever follows: one answer for all of them, by how many there were
+    /// when the first one asked, since each that left makes the rest look fewer.
+    pub(super) fn farewell(&self, tunnels: impl FnOnce() -> usize) -> Duration {
+        *self.farewell.get_or_init(|| self.rate().spread_of(tunnels()))
     }
 
     fn rate(&self) -> std::sync::MutexGuard<'_, Rate> {
@@ -187,6 +191,13 @@ mod tests {
         );
         assert_eq!(rate.spread_of(0), Duration::ZERO);
         assert_eq!(rate.spread_of(10_000_000), tunnel::backoff::RETRY_MAX_OF_LARGE_FLEETS);
+    }
+
+    #[test]
+    fn all_agents_of_a_hub_that_ends_have_one_range_however_few_are_left() {
+        let arrivals = Arrivals::default();
+        let told = [1_000, 500, 1].map(|left| arrivals.farewell(|| left));
+        assert_eq!(told, [Duration::from_secs(40); 3]);
     }
 
     fn address(number: u32) -> IpAddr {

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::door::{Part, Shares};
@@ -128,28 +127,31 @@ pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Lets callers in until shutdown, each with a place or not at all, and gives what goes on of them. `place` says what place a
+/// Lets callers in until `closing` is over, each with a place or not at all, and gives what goes on of them. `place` says what place a
 /// caller has; whoever has none is closed at once, and may dial again.
 pub(super) async fn run<P, F>(
     listener: TcpListener,
     place: impl Fn(IpAddr) -> Option<P>,
     serve: impl Fn(TcpStream, SocketAddr, P) -> F,
-    shutdown: &CancellationToken,
+    closing: impl Future<Output = ()>,
 ) -> TaskTracker
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let callers = TaskTracker::new();
+    let mut closing = std::pin::pin!(closing);
     loop {
         let (socket, from) = tokio::select! {
             biased;
-            () = shutdown.cancelled() => break,
+            () = &mut closing => break,
             accepted = accept(&listener) => accepted,
         };
         if let Some(place) = place(from.ip()) {
             callers.spawn(serve(socket, from, place));
         }
     }
+    // Who comes now is refused at once, and does not wait in the kernel's queue.
+    drop(listener);
     callers.close();
     callers
 }

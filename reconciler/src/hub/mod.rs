@@ -20,6 +20,8 @@ mod direct;
 mod dispatch;
 mod door;
 mod doorstep;
+#[cfg(test)]
+mod ending_tests;
 pub mod engine;
 mod gateway;
 pub mod git;

@@ -181,7 +181,7 @@ impl Sessions {
     /// The last word to an agent. A hub that ends has its agents come back one after another.
     fn farewell(&self, farewell: GoAway, was_ended: bool) -> GoAway {
         if was_ended && farewell.reason == GoAwayReason::Shutdown {
-            let spread = self.arrivals.spread_of(self.connections.count());
+            let spread = self.arrivals.farewell(|| self.connections.count());
             return farewell.with_retry(Duration::ZERO, spread);
         }
         farewell
@@ -387,23 +387,25 @@ impl Sessions {
 
 /// Takes no new streams, and waits until those that are open have ended, at most for so long.
 async fn leave(session: &Session, mut incoming: Incoming, limit: Duration) {
-    let drained = async {
-        while session.streams() > 0 {
-            sleep(DRAIN_LOOK).await;
-        }
-    };
     let refuse = async {
         while let Some(open) = incoming.next().await {
             open.responder.refuse(OpenCode::Gone, "this tunnel is being left");
         }
     };
-    let _over = timeout(limit, async {
-        tokio::select! {
-            () = drained => {}
-            () = refuse => {}
+    tokio::select! {
+        () = drained(session, limit) => {}
+        () = refuse => {}
+    }
+}
+
+/// Waits until no stream of a tunnel is open, at most for so long.
+pub(super) async fn drained(session: &Session, limit: Duration) {
+    let ended = async {
+        while session.streams() > 0 {
+            sleep(DRAIN_LOOK).await;
         }
-    })
-    .await;
+    };
+    let _over = timeout(limit, ended).await;
 }
 
 /// What ended a session from the hub's side. Two agents with one identity would take it from each other every

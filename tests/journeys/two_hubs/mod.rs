@@ -1,5 +1,7 @@
-//! Two hubs over one remote: what they decide ([`steps`]), and who reaches whom by either ([`one_agent`]).
+//! Two hubs over one remote: what they decide ([`steps`]), who reaches whom by either ([`one_agent`]), and what becomes of that
+//! when one is told to end ([`ending`]).
 
+mod ending;
 mod one_agent;
 mod pair;
 mod steps;

@@ -146,6 +146,12 @@ impl Audit {
         }
     }
 
+    /// Writes what was left out since shutdown: what was under way then had its line later.
+    pub(super) fn end(&self) {
+        let rest = self.folded().rest();
+        rest.iter().for_each(|line| self.send(line));
+    }
+
     async fn look(self: Arc<Self>, shutdown: CancellationToken) {
         let mut told = 0;
         loop {

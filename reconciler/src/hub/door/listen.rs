@@ -26,9 +26,9 @@ use super::login::Proven;
 use super::porter::{Peer, Porter};
 use crate::hub::doorstep::{self, Doorstep, Known, Place};
 use crate::limits::{
-    API_DRAIN_TIMEOUT, API_HEADER_BYTES_MAX, API_HEADER_TIMEOUT, DOOR_CONNECTIONS_MAX, DOOR_HANDSHAKE_TIMEOUT,
-    DOOR_IDLE_MAX, DOOR_JUDGED_AGAIN, DOOR_KEEPALIVE, DOOR_KEEPALIVES, DOOR_NEWCOMER_MAX, DOOR_NEWCOMERS_MAX,
-    DOOR_STREAMS_MAX, DOOR_WINDOW_BYTES,
+    API_DRAIN_TIMEOUT, API_HEADER_BYTES_MAX, API_HEADER_TIMEOUT, DOOR_CLOSES_AFTER, DOOR_CONNECTIONS_MAX,
+    DOOR_HANDSHAKE_TIMEOUT, DOOR_IDLE_MAX, DOOR_JUDGED_AGAIN, DOOR_KEEPALIVE, DOOR_KEEPALIVES, DOOR_NEWCOMER_MAX,
+    DOOR_NEWCOMERS_MAX, DOOR_STREAMS_MAX, DOOR_WINDOW_BYTES, DRAIN_TIMEOUT,
 };
 
 /// The place of a caller who has not logged in yet. It is given back with the first login that counts.
@@ -88,9 +88,14 @@ impl Places {
     }
 }
 
-/// Serves until shutdown.
+/// Serves until shutdown, and then a while longer: who was sent here a moment ago is still let in, and what is under way may
+/// come to its end.
 pub(super) async fn run(listener: TcpListener, porter: Arc<Porter>, shutdown: CancellationToken) {
-    let places = Places::default();
+    let (places, cut) = (Places::default(), CancellationToken::new());
+    let closing = async {
+        shutdown.cancelled().await;
+        sleep(DOOR_CLOSES_AFTER).await;
+    };
     let place = |from| {
         let place = places.place(from);
         if place.is_none() {
@@ -99,20 +104,25 @@ pub(super) async fn run(listener: TcpListener, porter: Arc<Porter>, shutdown: Ca
         place
     };
     let serve = |socket: TcpStream, from: SocketAddr, (place, newcomer)| {
-        let (porter, shutdown) = (Arc::clone(&porter), shutdown.clone());
+        let (porter, shutdown, cut) = (Arc::clone(&porter), shutdown.clone(), cut.clone());
         let serve = async move {
             set_up(&socket);
             let tls = Arc::clone(&porter.logins.tls.now().config);
             if let Some(stream) = secured(socket, &tls).await {
-                Box::pin(converse(stream, from.ip(), newcomer, porter, shutdown)).await;
+                let conversation = Box::pin(converse(stream, from.ip(), newcomer, porter, shutdown));
+                cut.run_until_cancelled(conversation).await;
             }
             drop(place);
         };
         serve.instrument(tracing::debug_span!("caller"))
     };
-    let callers = doorstep::run(listener, place, serve, &shutdown).await;
-    // Who has not read its answer by now does not get it.
-    let _drained = timeout(API_DRAIN_TIMEOUT, callers.wait()).await;
+    let callers = doorstep::run(listener, place, serve, closing).await;
+    let drained = timeout(DRAIN_TIMEOUT - DOOR_CLOSES_AFTER, callers.wait()).await;
+    if drained.is_err() {
+        // What has not ended by now is cut off, and has its line.
+        cut.cancel();
+        let _ended = timeout(API_DRAIN_TIMEOUT, callers.wait()).await;
+    }
 }
 
 /// Answers are written whole, and a caller whose machine is gone without a word is noticed: the silent stream of a watch or a
@@ -170,15 +180,19 @@ async fn converse<S>(
     });
     // Each request holds a receiver for as long as its answer lasts.
     let (requests, _) = watch::channel(());
+    let asked = CancellationToken::new();
     let service = {
         let (requests, peer, porter) = (requests.clone(), Arc::clone(&peer), Arc::clone(&porter));
+        let asked = asked.clone();
         service_fn(move |request: Request<Incoming>| {
+            asked.cancel();
             let busy = Box::new(requests.subscribe());
             let answer = Arc::clone(&porter).answer(Arc::clone(&peer), request, busy);
             async move { Ok::<_, std::convert::Infallible>(Box::pin(answer).await) }
         })
     };
-    let end = end(&requests, &peer, &porter, &shutdown);
+    let leaving = leaving(&shutdown, &asked);
+    let end = end(&requests, &peer, &porter, leaving);
     let io = TokioIo::new(stream);
     let ended = if is_http2 {
         let mut http = http2::Builder::new(TokioExecutor::new());
@@ -226,10 +240,10 @@ enum End {
 }
 
 /// Waits for what ends a connection.
-async fn end(requests: &watch::Sender<()>, peer: &Peer, porter: &Porter, shutdown: &CancellationToken) -> End {
+async fn end(requests: &watch::Sender<()>, peer: &Peer, porter: &Porter, leaving: impl Future<Output = ()>) -> End {
     tokio::select! {
         biased;
-        () = shutdown.cancelled() => End::Gracefully,
+        () = leaving => End::Gracefully,
         () = outdated(peer, porter) => End::Gracefully,
         () = peer.newcomer.overdue() => End::AtOnce,
         () = idle(requests) => End::AtOnce,
@@ -264,6 +278,12 @@ where
             }
         }
     }
+}
+
+/// Waits until a hub that ends may take leave of a caller: one who has just come asks first.
+async fn leaving(shutdown: &CancellationToken, asked: &CancellationToken) {
+    shutdown.cancelled().await;
+    let _asked = timeout(DOOR_CLOSES_AFTER, asked.cancelled()).await;
 }
 
 /// Waits until the certificate of a connection counts no more; for ever where it has none.

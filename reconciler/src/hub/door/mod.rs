@@ -100,7 +100,7 @@ pub(super) async fn bind(
     })
 }
 
-/// Serves until shutdown. `own` is the hub's own API.
+/// Serves until shutdown and what is under way has ended. `own` is the hub's own API.
 pub(super) async fn run(
     bound: Bound,
     state: SharedState,
@@ -130,7 +130,9 @@ pub(super) async fn run(
         own_answers_of: Arc::default(),
         written: Semaphore::new(DOOR_WRITTEN_MAX),
     };
+    let audit = Arc::clone(&porter.audit);
     listen::run(listener, Arc::new(porter), shutdown).await;
+    audit.end();
 }
 
 /// The provider of ID tokens. It is asked when the first token comes, so that a hub starts without it.

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use render::ClusterName;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tunnel::backoff::Backoff;
-use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, TargetClass};
+use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, TargetClass, Tunnel};
 
 use super::endpoints::Endpoints;
 use super::first_words::FirstWords;
@@ -22,7 +23,10 @@ use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::engine::Event;
 use crate::hub::registry::Registry;
-use crate::limits::{PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE, SESSION_STEP_TIMEOUT};
+use crate::hub::session::drained;
+use crate::limits::{
+    DRAIN_TIMEOUT, PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE, SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT,
+};
 use crate::wire::{Hop, PeerWord, WITH_ASKS, read_message};
 
 /// What dialling other hubs needs.
@@ -122,6 +126,8 @@ impl Connection {
         let mut backoff = Backoff::default();
         let mut told = None;
         let mut since = 0;
+        // Connections to a hub that ends, as long as something goes by them.
+        let mut left = JoinSet::new();
         while !shutdown.is_cancelled() {
             let registry = &self.dialling.registry;
             // From before the look at the list, so that no change is missed.
@@ -145,11 +151,16 @@ impl Connection {
             let outcome = match tunnel::connect(&options).await {
                 Ok(tunnel) => {
                     told = None;
+                    let mut is_leaving = false;
                     tracing::info!(peer = %self.peer.url, "Connected to another hub.");
                     self.pool.set(self.place, Some(tunnel.opener.clone()));
                     let reason = tokio::select! {
                         biased;
                         () = self.dialling.registry.denied(&tunnel.peer.key) => "the deny list has its key".to_owned(),
+                        away = tunnel.session.draining() => {
+                            is_leaving = true;
+                            away.reason.to_string()
+                        }
                         reason = tunnel.session.closed() => reason.to_string(),
                         reason = self.listen(&tunnel.opener, &mut since) => reason,
                     };
@@ -158,6 +169,10 @@ impl Connection {
                     if self.place == 0 {
                         lost(&self.dialling, &self.peer).await;
                     }
+                    if is_leaving {
+                        left.spawn(leave(tunnel, Arc::clone(registry)));
+                    }
+                    while left.try_join_next().is_some() {}
                     tunnel::backoff::Outcome::Lived(born.elapsed())
                 }
                 Err(error) => {
@@ -259,6 +274,18 @@ impl Connection {
         first_words.tried(&self.peer.url);
         // The engine is gone only when the hub is ending.
         let _sent = events.send(told).await;
+    }
+}
+
+/// Keeps a connection that takes no new streams until those that are open have ended, or the other hub has: that one
+/// counts the time.
+async fn leave(tunnel: Tunnel, registry: Arc<Registry>) {
+    let Tunnel { peer, session, .. } = tunnel;
+    tokio::select! {
+        biased;
+        () = registry.denied(&peer.key) => {}
+        _reason = session.closed() => {}
+        () = drained(&session, DRAIN_TIMEOUT + SESSION_CLOSE_TIMEOUT) => {}
     }
 }
 

@@ -5,11 +5,14 @@ use std::sync::{Arc, PoisonError};
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
-use tunnel::{AcceptOptions, IncomingOpen, Open, OpenCode, PublicKey, SecretKey, TargetClass, TlsError, TunnelStream};
+use tunnel::{
+    AcceptOptions, GoAway, GoAwayReason, IncomingOpen, Open, OpenCode, PublicKey, SecretKey, TargetClass, TlsError,
+    TunnelStream,
+};
 
 use super::endpoints::Endpoints;
 use super::judge::Goal;
@@ -22,7 +25,8 @@ use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::doorstep::{self, Doorstep, Known, Place};
 use crate::hub::registry::Registry;
-use crate::limits::{PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK};
+use crate::hub::session::drained;
+use crate::limits::{DRAIN_TIMEOUT, PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK, SESSION_CLOSE_TIMEOUT};
 use crate::wire::{FramingError, Hop, PeerWord, WITH_ASKS, write_message};
 
 /// What this hub is asked by: what it knows, who is connected to it, and what it carries.
@@ -72,7 +76,7 @@ impl Listening {
     }
 }
 
-/// Lets other hubs in until shutdown.
+/// Lets other hubs in until shutdown, and then waits a while for what goes by a hop.
 pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, shutdown: CancellationToken) {
     let known = Arc::<Known>::default();
     let handshakes = Doorstep::new(PEER_HANDSHAKES_MAX, Arc::clone(&known));
@@ -91,7 +95,7 @@ pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, 
         };
         serve.instrument(tracing::info_span!("peer"))
     };
-    let hubs = doorstep::run(listener, |from| handshakes.place(from), serve, &shutdown).await;
+    let hubs = doorstep::run(listener, |from| handshakes.place(from), serve, shutdown.cancelled()).await;
     hubs.wait().await;
 }
 
@@ -103,28 +107,45 @@ impl Listening {
             session,
             ..
         } = tunnel;
-        let ended = shutdown.child_token();
+        let (telling, ended) = (CancellationToken::new(), CancellationToken::new());
+        let _end = (telling.clone().drop_guard(), ended.clone().drop_guard());
         let tasks = TaskTracker::new();
+        let away = GoAway::new(GoAwayReason::Shutdown, "the hub is ending");
+        let leaving = async {
+            shutdown.cancelled().await;
+            // First, so that the other hub does not take the end of what it is told for the end of the connection.
+            session.go_away(away.clone());
+            telling.cancel();
+            drained(&session, DRAIN_TIMEOUT).await;
+        };
+        let mut leaving = std::pin::pin!(leaving);
         loop {
             let opened = tokio::select! {
                 biased;
-                () = shutdown.cancelled() => break,
                 () = self.here.registry.denied(&peer.key) => {
                     tracing::warn!(peer = %peer.key, "Left another hub whose key the deny list has.");
                     break;
                 }
                 _reason = session.closed() => break,
+                () = &mut leaving => break,
                 opened = incoming.next() => opened,
             };
             let Some(opened) = opened else { break };
-            let (this, ended, key) = (self.clone(), ended.clone(), peer.key);
-            let serve = async move { Box::pin(this.opened(opened, &key, &ended)).await };
+            let (this, key) = (self.clone(), peer.key);
+            let ends = match opened.open.class {
+                TargetClass::Peer => telling.clone(),
+                _ => ended.clone(),
+            };
+            let serve = async move { Box::pin(this.opened(opened, &key, &ends)).await };
             tasks.spawn(serve.in_current_span());
         }
         // Each stream has its line in the audit log, also one that is cut off.
+        telling.cancel();
         ended.cancel();
         tasks.close();
         tasks.wait().await;
+        session.close(away.clone());
+        let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
     }
 
     async fn opened(&self, opened: IncomingOpen, from: &PublicKey, ended: &CancellationToken) {

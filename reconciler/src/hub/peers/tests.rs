@@ -1,5 +1,7 @@
 //! Two hubs on loopback, with real keys and TLS; a cluster whose agent answers what it is asked.
 
+mod ending;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -121,6 +123,7 @@ struct Holder {
     registry: Arc<Registry>,
     folder: tempfile::TempDir,
     stop: CancellationToken,
+    listening: tokio::task::JoinHandle<()>,
     _session: Arc<tunnel::Session>,
 }
 
@@ -142,7 +145,7 @@ impl Holder {
         let listening = listening.expect("a key makes a certificate");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
-        tokio::spawn(listen(listener, listening, stop.clone()));
+        let listening = tokio::spawn(listen(listener, listening, stop.clone()));
         Self {
             url,
             key,
@@ -150,6 +153,7 @@ impl Holder {
             registry,
             folder,
             stop,
+            listening,
             _session: of_oslo.session,
         }
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
-use futures_util::future::{join, join_all};
+use futures_util::future::{join_all, join3};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -154,14 +154,23 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     );
     let routes = routes.after(Arc::clone(&first_words));
     let dispatch = Arc::clone(&hub.dispatch);
-    let mut people = Box::pin(async {
-        match door {
-            None => stop.cancelled().await,
-            Some(door) => door::run(door, state, dispatch, routes.judged(), stop.clone()).await,
+    let people = {
+        let (judged, stop) = (routes.judged(), stop.clone());
+        async move {
+            match door {
+                None => stop.cancelled().await,
+                Some(door) => door::run(door, state, dispatch, judged, stop).await,
+            }
         }
-    });
-    let beside = beside.run(stop.clone()).instrument(tracing::info_span!("peers"));
-    // A task of its own, so that it goes on while the others end.
+    };
+    let (dialled, listened) = beside.split(&stop);
+    // Kept to the end: what people asked by way of another hub goes on as long as they may stay.
+    let dialled = dialled.instrument(tracing::info_span!("peers"));
+    let mut dialled = AbortOnDropHandle::new(tokio::spawn(dialled));
+    // Tasks of their own, so that each goes on while the others end.
+    let mut people = AbortOnDropHandle::new(tokio::spawn(people));
+    let listened = listened.instrument(tracing::info_span!("peers"));
+    let mut listened = AbortOnDropHandle::new(tokio::spawn(listened));
     let accept = watch::Sender::new(Arc::new(accept));
     let accepts = accept.subscribe();
     let follower = Follower {
@@ -175,10 +184,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     // Answers until the hub is gone: whoever asks meanwhile is told that it is ending.
     let api = serve::run(api, &routes, CancellationToken::new());
     let mut api = Box::pin(api.instrument(tracing::info_span!("api"))).fuse();
-    let ended = |part| match shutdown.is_cancelled() {
-        true => Ok(()),
-        false => Err(HubError::Ended { part }),
-    };
+    let ended = |part| Err(HubError::Ended { part });
     let outcome = tokio::select! {
         biased;
         outcome = Box::pin(hub.run(heard, &options, stop.clone())) => outcome,
@@ -186,16 +192,17 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
             Err(error) => Err(HubError::Serve(error)),
             Ok(()) => ended("the API"),
         },
-        () = &mut people => ended("the door for people"),
-        () = Box::pin(beside) => ended("the connections to other hubs"),
-        _ = &mut gateway => ended("the listener for agents"),
+        () = early(&mut people, &stop) => ended("the door for people"),
+        () = early(&mut listened, &stop) => ended("the listener for other hubs"),
+        () = early(&mut dialled, &stop) => ended("the connections to other hubs"),
+        () = early(&mut gateway, &stop) => ended("the listener for agents"),
     };
     stop.cancel();
-    // Agents are told that the hub ends, and when to come back; what is under way may be done with.
+    // Agents are told that the hub ends, and when to come back; what is under way for people and for other hubs may be
+    // done with.
     let goodbye = async {
-        if !gateway.is_finished() {
-            let _told = timeout(GOODBYE_TIMEOUT, &mut gateway).await;
-        }
+        let all = join3(over(&mut gateway), over(&mut people), over(&mut listened));
+        let _told = timeout(GOODBYE_TIMEOUT, all).await;
     };
     tokio::select! {
         biased;
@@ -203,6 +210,21 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         () = async { let _over = api.await; std::future::pending().await } => {}
     }
     outcome
+}
+
+/// Waits until a part ends that was not told to.
+async fn early(part: &mut AbortOnDropHandle<()>, stop: &CancellationToken) {
+    let _ended = part.await;
+    if stop.is_cancelled() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until a part has ended.
+async fn over(part: &mut AbortOnDropHandle<()>) {
+    if !part.is_finished() {
+        let _ended = part.await;
+    }
 }
 
 /// The state before the first event: what the command line says.
@@ -316,17 +338,30 @@ async fn beside(
 }
 
 impl Beside {
-    async fn run(self, stop: CancellationToken) {
+    /// What this hub dials, until it is dropped; and what dials it, until that is told of the end and has done.
+    fn split(
+        self,
+        stop: &CancellationToken,
+    ) -> (
+        impl Future<Output = ()> + Send + use<>,
+        impl Future<Output = ()> + Send + use<>,
+    ) {
+        let dialling = self.dialling;
         let dialled = self.peers.into_iter();
-        let dialled = dialled.map(|peer| peers::follow(peer, self.dialling.clone(), stop.clone()));
-        let listened = async {
-            if let Some((listener, listening)) = self.listening {
-                peers::listen(listener, listening, stop.clone()).await;
+        let dialled = dialled.map(move |peer| peers::follow(peer, dialling.clone(), CancellationToken::new()));
+        let (until, stop, listening) = (stop.clone(), stop.clone(), self.listening);
+        let listened = async move {
+            match listening {
+                Some((listener, listening)) => Box::pin(peers::listen(listener, listening, stop)).await,
+                None => stop.cancelled().await,
             }
         };
-        join(join_all(dialled), Box::pin(listened)).await;
-        // Without other hubs there is nothing to do.
-        stop.cancelled().await;
+        let dialled = async move {
+            join_all(dialled).await;
+            // Without other hubs there is nothing to do.
+            until.cancelled().await;
+        };
+        (dialled, listened)
     }
 }
 

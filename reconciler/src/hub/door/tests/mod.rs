@@ -1,5 +1,6 @@
 //! The door with real TLS and a real tunnel, behind which an agent is played.
 
+mod ending;
 mod lasting;
 mod world;
 

@@ -91,7 +91,10 @@ pub(super) struct World {
     folder: tempfile::TempDir,
     /// Signs people's certificates.
     clients: rcgen::Issuer<'static, rcgen::KeyPair>,
-    _stop: tokio_util::sync::DropGuard,
+    pub(super) stop: CancellationToken,
+    /// Ends when the door has.
+    pub(super) open: tokio::task::JoinHandle<()>,
+    _stopped_when_dropped: tokio_util::sync::DropGuard,
 }
 
 const TOKENS: [&str; 3] = [
@@ -167,7 +170,7 @@ impl World {
         let address = bound.listener.local_addr().expect("it is bound");
         let own = Routes::alone(Arc::clone(&state), stop.clone()).judged();
         let own = own.route("/hangs", axum::routing::get(std::future::pending::<StatusCode>));
-        tokio::spawn(run(bound, Arc::clone(&state), Arc::clone(&dispatch), own, stop.clone()));
+        let open = tokio::spawn(run(bound, Arc::clone(&state), Arc::clone(&dispatch), own, stop.clone()));
         let authority = std::fs::read(folder.path().join("ca.crt")).expect("it is written");
         let roots = certificate::authorities(&authority).expect("it is a certificate");
         let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -192,7 +195,9 @@ impl World {
             _sessions: (hub.session, agent.session),
             folder,
             clients,
-            _stop: stop.drop_guard(),
+            _stopped_when_dropped: stop.clone().drop_guard(),
+            stop,
+            open,
         }
     }
 
@@ -232,6 +237,11 @@ impl World {
         let mut socket = socket.connect(self.address).await.ok()?;
         let closed = timeout(Duration::from_millis(20), socket.read_u8()).await;
         closed.is_err().then_some(socket)
+    }
+
+    /// Whether nobody listens.
+    pub(super) async fn is_closed(&self) -> bool {
+        TcpStream::connect(self.address).await.is_err()
     }
 
     async fn dial(&self) -> tokio_rustls::client::TlsStream<TcpStream> {
@@ -372,6 +382,12 @@ impl Endless {
     pub(super) async fn say(&mut self, text: &str) {
         let chunk = format!("{:x}\r\n{text}\r\n", text.len());
         self.0.write_all(chunk.as_bytes()).await.expect("somebody listens");
+    }
+
+    /// Ends it as a whole.
+    pub(super) async fn end(mut self) {
+        self.0.write_all(b"0\r\n\r\n").await.expect("somebody listens");
+        self.0.shutdown().await.expect("somebody listens");
     }
 
     pub(super) async fn closed(mut self) {
