@@ -11,8 +11,16 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use case::{Case, Table};
+use flotilla_tests::{Flotilla, Repository, eventually, ports};
+
+/// How long a hub may take to begin on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const FLEET: &str =
+    "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec: {approval: none}\n";
 
 /// Fewer would mean that a table was not read.
 const LEAST: [(&str, usize); 4] = [("repository", 84), ("flags", 65), ("files", 30), ("network", 12)];
@@ -78,6 +86,29 @@ fn check(table: usize) {
         format!("## {}\nexpected:\n{expected}\nfound:\n{found}\n", case.name)
     });
     assert!(wrong.is_empty(), "{}", told.collect::<Vec<_>>().join("\n"));
+}
+
+/// What a hub makes without being told where is not in the tree.
+#[test]
+fn a_hub_that_is_given_no_key_leaves_none_in_the_tree() {
+    let repository = Repository::with_files(&[("fleet.yaml", FLEET)]);
+    let [listen, api] = [0; 2].map(|_| format!("127.0.0.1:{}", ports::free()));
+    let bare = repository.bare().display().to_string();
+    let hub = Flotilla::hub(&["--repository", &bare, "--listen", &listen, "--api", &api]);
+    eventually(LIMIT, "the hub has its key", || {
+        let log = hub.log();
+        log.contains("Listening for agents.").then_some(()).ok_or(log)
+    });
+    let made = |folder: &Path| folder.join("flotilla-hub.key").exists();
+    let own = fs::read_link(format!("/proc/{}/cwd", hub.id())).unwrap();
+    assert!(made(&own), "it is where the hub was started: {}", own.display());
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tree = tree.parent().unwrap();
+    assert!(!own.starts_with(tree), "{}", own.display());
+    assert!(
+        !made(tree) && !made(&tree.join("tests")),
+        "a test left its hub's key in the tree"
+    );
 }
 
 /// Rules that hold for every message, whatever it says.

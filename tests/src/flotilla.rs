@@ -12,7 +12,7 @@ use crate::{Child, Output, Site, scratch};
 
 /// A running `flotilla`: a hub, an agent, or another command that stays.
 ///
-/// Killed on drop, as a crash would end it; [`Child::terminate`] ends it in good order. A failing test prints
+/// It is started in a folder of its own. Killed on drop, as a crash would end it; [`Child::terminate`] ends it in good order. A failing test prints
 /// the end of its log.
 #[derive(Debug)]
 pub struct Flotilla {
@@ -55,6 +55,8 @@ impl Flotilla {
         let folder = scratch::folder(name);
         let mut process = flotilla();
         process.args(command).args(arguments).envs(environment.iter().copied());
+        // Keys and tokens that no flag names are made where it is started, which is not the tree.
+        process.current_dir(&folder);
         Self {
             child: Child::start(name, &folder, &mut process),
         }
