@@ -57,7 +57,8 @@ fn a_cluster_by_kubeconfig_needs_no_agent() {
         ],
     );
     let kubeconfig = fleet.cluster("colombo").kubeconfig().display().to_string();
-    fleet.start_hub(&["--kubeconfig", &kubeconfig]);
+    // Amsterdam never comes.
+    fleet.start_hub(&[&["--kubeconfig", &kubeconfig][..], &NO_GRACE].concat());
     fleet.start_agent("bogota");
     fleet.until_text(&["bogota", "colombo"], GREETING, "hello");
     // A context that the kubeconfig does not have is that cluster's trouble alone.

@@ -41,7 +41,9 @@ fn prepare() -> Fleet {
 /// Starts the hub with its hub cluster.
 fn start_hub(fleet: &mut Fleet) {
     let kubeconfig = hub_cluster(fleet).kubeconfig().display().to_string();
-    fleet.start_hub(&["--objects-kubeconfig", &kubeconfig, "--objects-context", "amsterdam"]);
+    let own = ["--objects-kubeconfig", &kubeconfig, "--objects-context", "amsterdam"];
+    // Most of these clusters have no agent, and hold nothing that would be waited for.
+    fleet.start_hub(&[&own[..], &NO_GRACE].concat());
 }
 
 /// Every object of a kind in all namespaces.
@@ -404,7 +406,7 @@ fn a_hub_cluster_that_is_away_holds_up_no_delivery() {
 #[test]
 fn the_mode_without_a_hub_cluster_is_named_and_the_other_mode_leaves_what_is_there() {
     let mut fleet = prepare();
-    fleet.start_hub(&[]);
+    fleet.start_hub(&NO_GRACE);
     let files = [
         ("subscriptions/shop/web.yaml", subscription("shop", "web")),
         ("feeds/web/greeting.yaml", config_map("shop", "greeting", "hello")),

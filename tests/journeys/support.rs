@@ -11,6 +11,9 @@ use tunnel::SecretKey;
 /// How long a push may take to reach a cluster on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
+/// Of a hub that has never released: clusters that never come are not waited for until they may say what they hold.
+pub(super) const NO_GRACE: [&str; 2] = ["--recovery-grace-seconds", "1"];
+
 /// The namespace of the agents' own objects is left out where a journey compares everything.
 const OWN_NAMESPACES: [&str; 2] = ["flotilla-system", "kube-system"];
 

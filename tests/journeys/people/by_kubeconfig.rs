@@ -31,7 +31,7 @@ fn a_cluster_by_kubeconfig_is_read_too() {
     let door = callers.hub_flags();
     let door: Vec<_> = door.iter().map(String::as_str).collect();
     let own = ["--kubeconfig", &kubeconfig, "--allow-interactive"];
-    fleet.start_hub(&[&door[..], &own].concat());
+    fleet.start_hub(&[&door[..], &own, &NO_GRACE].concat());
     fleet.until_text(&["colombo"], GREETING, "hello");
     callers.write_kubeconfigs(&["colombo"]);
     let ask = |who: &str, arguments: &[&str]| callers.kubectl(who, "colombo", arguments);

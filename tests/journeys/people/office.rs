@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flotilla_tests::{Child, ControlPlane, Flotilla, Kubelet, Options, Output, Repository, eventually, ports, scratch};
 
-use super::super::support::{FLEET, LIMIT, config_map, namespace, subscription};
+use super::super::support::{FLEET, LIMIT, NO_GRACE, config_map, namespace, subscription};
 use super::callers::{ACCESS, Callers};
 
 /// A hub, an agent, a cluster, and kubeconfigs of people.
@@ -74,7 +74,8 @@ impl Office {
             more.iter().map(String::as_str).collect(),
             of_agent.iter().map(String::as_str).collect(),
         );
-        let hub = Flotilla::hub(&[&own, &door[..], &more].concat());
+        // Rome never comes.
+        let hub = Flotilla::hub(&[&own, &door[..], &NO_GRACE, &more].concat());
         let (journal, kubeconfig) = (path("journal"), cluster.kubeconfig().display().to_string());
         let own = [
             "--cluster",
