@@ -11,8 +11,9 @@ use proptest::prelude::*;
 use super::fuzz::{START, open, terms};
 use super::{Event, Mux, Taken, Terms};
 use crate::allowance::Allowance;
-use crate::frame::OpenCode;
+use crate::frame::{Frame, OpenCode, decode};
 use crate::identity::Role;
+use crate::limits::FRAME_PAYLOAD_BYTES_MAX;
 use crate::pool::Pool;
 
 /// One thing somebody does; numbers are taken modulo what there is.
@@ -131,6 +132,7 @@ impl World {
             Op::Wait { millis } => self.now += Duration::from_millis(millis),
         }
         self.check_budget();
+        self.check_conservation();
     }
 
     /// What is promised to the peer is counted, and never more than there is.
@@ -141,6 +143,46 @@ impl World {
             assert!(side.pool.used() <= side.pool.bytes_max(), "no more than the budget");
             let queued = side.mux.streams.values().map(|stream| stream.send.account().1 as usize);
             assert_eq!(queued.sum::<usize>(), side.mux.queued_bytes(), "all queues are counted");
+        }
+    }
+
+    /// At any moment each byte that a reader lets come is in one place: as credit with the writer, in its queue, or on the
+    /// wire, as a byte on its way there or as credit on its way back. And the reader's window is what it lets come, what it
+    /// has not read, and what it has read and not granted again.
+    fn check_conservation(&self) {
+        let (mut bytes, mut credits) = (BTreeMap::new(), BTreeMap::new());
+        for (side, from) in self.sides.iter().enumerate() {
+            for frame in &from.towards_peer {
+                match decode(frame.clone(), FRAME_PAYLOAD_BYTES_MAX) {
+                    Ok(Some(Frame::Data(id, data))) => *bytes.entry((id, side)).or_insert(0) += data.len() as u32,
+                    Ok(Some(Frame::Window(id, credit))) => *credits.entry((id, 1 - side)).or_insert(0) += credit,
+                    Ok(_) => {}
+                    Err(error) => unreachable!("an honest side sends frames: {error}"),
+                }
+            }
+        }
+        let live = self.directions.iter().filter(|(_, direction)| !direction.finished);
+        for (of @ (id, writer), _) in live.filter(|((id, _), _)| !self.cancelled.contains(id)) {
+            let [ours, theirs] = [*writer, 1 - writer].map(|side| self.sides[side].mux.streams.get(id));
+            let (Some(ours), Some(theirs)) = (ours, theirs) else {
+                continue;
+            };
+            if ours.ended.is_some() || theirs.ended.is_some() {
+                continue;
+            }
+            let (credit, queued) = ours.send.account();
+            let (unread, granted, taken) = theirs.recv.account();
+            let on_the_wire = [&bytes, &credits].map(|carried| carried.get(of).copied().unwrap_or_default());
+            assert_eq!(
+                unread + granted + taken,
+                theirs.recv.window(),
+                "the reader's books of stream {id}"
+            );
+            assert_eq!(
+                credit + queued + on_the_wire[0] + on_the_wire[1],
+                granted,
+                "credit of stream {id} is neither lost nor made"
+            );
         }
     }
 
