@@ -4,6 +4,8 @@
 //! Both keys sign, so that whoever has one of them, or reads the tunnel, gets no key of its own proposed; and they sign
 //! the tunnel's own word, so that a wish is worth nothing in another tunnel. What comes of it is deliberately not here.
 
+use std::net::IpAddr;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use render::ClusterName;
@@ -34,6 +36,45 @@ pub struct SignedWish {
     pub old: SignedKey,
     /// The key that is to take its place.
     pub next: SignedKey,
+}
+
+/// A wish with all that proves it, as one hub tells it another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CarriedWish {
+    /// What the agent said.
+    pub wish: SignedWish,
+    /// Whether it came by the next key. No signature says so: it is the hub's word.
+    #[serde(default)]
+    pub is_in_use: bool,
+    /// Base64 of the word of the tunnel that it came by.
+    pub binding: String,
+    /// From which address, where the hub knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
+    /// When that hub heard it first, in seconds since 1970.
+    pub since: i64,
+    /// When it heard it last.
+    pub last: i64,
+}
+
+impl CarriedWish {
+    /// The two keys, if each of them signed this for the cluster and for that tunnel.
+    pub fn proven(&self, cluster: &ClusterName) -> Result<ProvenWish, WishError> {
+        let used = if self.is_in_use {
+            &self.wish.next
+        } else {
+            &self.wish.old
+        };
+        let used = used.key.parse();
+        let binding = STANDARD.decode(&self.binding).unwrap_or_default();
+        let within = Within {
+            cluster,
+            used: used.map_err(|_| WishError::NotAKey(String::new()))?,
+            binding: binding.try_into().map_err(|_| WishError::OtherTunnel)?,
+        };
+        self.wish.proven(&within)
+    }
 }
 
 /// What the hub says then, and again whenever it is otherwise.
@@ -127,6 +168,44 @@ mod tests {
 
     fn secret() -> SecretKey {
         SecretKey::generate().expect("there is randomness")
+    }
+
+    #[test]
+    fn a_wish_is_proven_wherever_it_is_carried() {
+        let cluster = ClusterName::parse("oslo").expect("a valid name");
+        let (old, next, stolen) = (secret(), secret(), secret());
+        let within = Within {
+            cluster: &cluster,
+            used: old.public(),
+            binding: [7; 32],
+        };
+        let carried = CarriedWish {
+            wish: SignedWish::new(&within, &old, &next),
+            is_in_use: false,
+            binding: STANDARD.encode(within.binding),
+            from: Some("10.0.0.7".parse().expect("an address")),
+            since: 1,
+            last: 2,
+        };
+        let text = serde_json::to_string(&carried).expect("it is JSON");
+        let carried: CarriedWish = serde_json::from_str(&text).expect("it reads back");
+        let proven = carried.proven(&cluster).expect("both keys signed");
+        assert_eq!((proven.old, proven.next), (old.public(), next.public()));
+        let rome = ClusterName::parse("rome").expect("a valid name");
+        assert!(carried.proven(&rome).is_err(), "it is for one cluster");
+        let mut forged = carried.clone();
+        forged.wish.next.key = stolen.public().to_string();
+        assert!(
+            forged.proven(&cluster).is_err(),
+            "the other hub has no key of its own proposed"
+        );
+        for binding in ["", "AAAA", &STANDARD.encode([8; 32])] {
+            let other = CarriedWish {
+                binding: binding.to_owned(),
+                ..carried.clone()
+            };
+            assert!(other.proven(&cluster).is_err(), "{binding}");
+        }
     }
 
     #[test]

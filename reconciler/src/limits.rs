@@ -986,3 +986,19 @@ pub const KEY_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long wishes of agents for another key are gathered before their files are proposed: the agents of a rollout come
 /// within seconds of each other, and whoever comes later moves a branch that somebody may be reading.
 pub const KEY_WISHES_GATHERED_SECONDS: i64 = 20;
+
+/// How often a wish for another key counts as said anew while its tunnel stands.
+pub const KEY_WISH_REPEATED: Duration = Duration::from_secs(600);
+
+/// A wish that nobody said for so long stands in no other one's way: three repetitions were missed, and a person who starts
+/// an agent with yet another key waits for as long.
+pub const KEY_WISH_FORGOTTEN_SECONDS: i64 = 1_800;
+
+/// Different wishes of one cluster that are remembered: two are enough to propose none.
+pub const KEY_WISHES_OF_CLUSTER_MAX: usize = 4;
+
+/// Wishes that another hub may tell of: one for each cluster of a fleet that replaces all keys at once.
+pub const PEER_WISHES_MAX: usize = PEER_CLUSTERS_MAX;
+
+/// Closed changes of keys that are remembered for one cluster: a person closed each of them.
+pub const KEY_CLOSINGS_OF_CLUSTER_MAX: usize = 16;

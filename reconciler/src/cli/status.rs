@@ -177,10 +177,16 @@ impl Shown {
 
     /// Which clusters' keys wait for a person to change them; nothing where none does.
     fn keys_part(&self) -> String {
-        let waiting = self.fleet.pointer("/status/keyChanges").and_then(Value::as_array);
-        let waiting: Vec<_> = waiting.into_iter().flatten().collect();
+        let part = |field| {
+            self.fleet
+                .pointer(field)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        let waiting: Vec<_> = part("/status/keyContests").chain(part("/status/keyChanges")).collect();
         let line = |one: &&Value| {
-            let change = key_change(one).unwrap_or_default();
+            let change = key_change(one).unwrap_or_else(|| text(one, "/message"));
             format!("  {}: {}\n", text(one, "/cluster"), output::visible(&change))
         };
         let lines: String = waiting.iter().take(LINES_MAX).map(line).collect();

@@ -108,7 +108,7 @@ async fn serve(sessions: &Sessions, tunnel: Tunnel, peer: SocketAddr, shutdown: 
         return;
     }
     match ClusterName::parse(tunnel.peer.cluster.clone()) {
-        Ok(cluster) => Box::pin(sessions.serve(cluster, tunnel, shutdown)).await,
+        Ok(cluster) => Box::pin(sessions.serve(cluster, (tunnel, Some(peer.ip())), shutdown)).await,
         Err(error) => {
             tracing::warn!(%peer, %error, "Refused an agent with a bad name.");
         }

@@ -125,7 +125,7 @@ impl Meeting {
                 let tunnel = tunnel::accept(socket, &accept).await.expect("it is proven");
                 let name = ClusterName::parse(tunnel.peer.cluster.clone()).expect("a valid cluster");
                 let (sessions, ended) = (sessions.clone(), ended.clone());
-                tokio::spawn(async move { Box::pin(sessions.serve(name, tunnel, &ended)).await });
+                tokio::spawn(async move { Box::pin(sessions.serve(name, (tunnel, None), &ended)).await });
             }
         });
         Self {

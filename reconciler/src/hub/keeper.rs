@@ -41,6 +41,8 @@ pub(super) struct Known {
     pub(super) released: Option<Revision>,
     /// The proposal that waits.
     pub(super) proposed: Option<Proposed>,
+    /// Whether keys of agents are proposed.
+    pub(super) keys: bool,
 }
 
 /// Without the hub's keys.
@@ -105,6 +107,7 @@ impl Keeper {
             rendered: self.head(StateRef::Rendered, rendered.as_ref()),
             released,
             proposal_gone: gone.is_some(),
+            keys_gone: known.keys && matches!(self.repository.is_there(self.repository.keys_branch()), Ok(false)),
             proposed_instead: gone.and_then(|gone| self.proposed_instead(rendered.as_ref()?, gone)),
         }
     }
@@ -191,7 +194,7 @@ impl Keeper {
                 wanted,
                 elsewhere,
             } => self.register(&source, (wanted, elsewhere), seconds),
-            Write::AgentKeys { fleet, done } => self.replace_keys(&fleet, done, seconds),
+            Write::AgentKeys { fleet, done, asked } => self.replace_keys(&fleet, (done, asked), seconds),
             Write::Released { parent, next } => {
                 let written = self.commit(StateRef::Released, parent.as_ref(), next, &BTreeMap::new(), seconds);
                 written.map(Event::ReleasedWritten)

@@ -1,17 +1,19 @@
 //! The hub's keys, and what it tells an agent of them; and an agent's own, where it wishes another one.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 use tunnel::SecretKey;
 
+use super::clock::seconds;
 use super::engine::{Event, KeyWish};
 use super::registry::Registry;
 use crate::key_sets::{HubKeysError, KeyAnswer, KeyQuestion, KeysKept};
 use crate::key_wish::{SignedWish, WishError, Within};
-use crate::limits::{KEY_MESSAGE_BYTES_MAX, KEY_STEP_TIMEOUT};
+use crate::limits::{KEY_MESSAGE_BYTES_MAX, KEY_STEP_TIMEOUT, KEY_WISH_REPEATED};
 use crate::wire::{FramingError, read_message_within, write_message};
 
 /// All of them; the first is the one that is shown.
@@ -30,6 +32,8 @@ pub(super) enum TellError {
     Question(#[source] HubKeysError),
     #[error("the agent's wish for another key is not believed")]
     Wish(#[source] WishError),
+    #[error("the deny list has the key that the agent wishes")]
+    Denied,
 }
 
 /// Answers questions: the first one at once, and each later one when there are other keys than the agent was told of. Says
@@ -72,7 +76,7 @@ where
 /// Hears an agent's wish for another key, has it proposed, and tells the agent which of its two keys counts, until the
 /// tunnel ends.
 pub(super) async fn hear_wish<S>(
-    within: Within<'_>,
+    (within, from): (Within<'_>, Option<IpAddr>),
     registry: &Registry,
     events: &mpsc::Sender<Event>,
     stream: S,
@@ -87,16 +91,22 @@ where
     let wish = wish.map_err(TellError::Stream)?.ok_or(TellError::Silent)?;
     let proven = wish.proven(&within).map_err(TellError::Wish)?;
     tracing::info!(cluster = %within.cluster, "Heard an agent's wish for another key.");
-    let wish = KeyWish {
-        old: proven.old,
-        next: proven.next,
-        is_in_use: proven.is_in_use,
-    };
-    let cluster = within.cluster.clone();
-    let _sent = events.send(Event::KeyWished { cluster, wish }).await;
+    let proof = Arc::new((wish, within.binding));
+    let since = seconds();
+    let mut repeat = interval(KEY_WISH_REPEATED);
     let mut told = None;
     loop {
-        let stand = registry.stand(within.cluster, &proven, told).await;
+        let stand = tokio::select! {
+            biased;
+            () = registry.denied(&proven.next) => return Err(TellError::Denied),
+            _ = repeat.tick() => {
+                let wish = KeyWish::new(proven, (from, since, seconds()), Arc::clone(&proof));
+                let cluster = within.cluster.clone();
+                let _sent = events.send(Event::KeyWished { cluster, wish }).await;
+                continue;
+            }
+            stand = registry.stand(within.cluster, &proven, told) => stand,
+        };
         write_message(&mut writer, &stand).await.map_err(TellError::Stream)?;
         told = Some(stand);
     }
@@ -107,6 +117,7 @@ mod tests {
     use render::ClusterName;
 
     use super::*;
+    use crate::hub::deny::Denied;
 
     #[tokio::test]
     async fn a_wish_that_is_not_proven_is_heard_by_nobody() {
@@ -126,9 +137,50 @@ mod tests {
         let (mut near, far) = tokio::io::duplex(1 << 12);
         let wish = SignedWish::new(&elsewhere, &old, &next);
         write_message(&mut near, &wish).await.expect("it is told");
-        let outcome = hear_wish(within, &registry, &events, far).await;
+        let outcome = hear_wish((within, None), &registry, &events, far).await;
         assert!(matches!(outcome, Err(TellError::Wish(WishError::NotSigned(_)))));
         assert!(heard.try_recv().is_err(), "nothing is proposed");
+        // Nor is a key that is shut out here, whoever has it.
+        registry.deny(Denied::parse(&next.public().to_string()).expect("a list"));
+        let (mut near, far) = tokio::io::duplex(1 << 12);
+        let wish = SignedWish::new(&within, &old, &next);
+        write_message(&mut near, &wish).await.expect("it is told");
+        let outcome = hear_wish((within, None), &registry, &events, far).await;
+        assert!(matches!(outcome, Err(TellError::Denied)));
+        assert!(heard.try_recv().is_err(), "nothing is proposed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wish_is_said_anew_while_its_tunnel_stands_and_says_from_where_and_since_when() {
+        let cluster = ClusterName::parse("oslo").expect("a valid name");
+        let [old, next] = [(); 2].map(|()| SecretKey::generate().expect("there is randomness"));
+        let within = Within {
+            cluster: &cluster,
+            used: old.public(),
+            binding: [7; 32],
+        };
+        let (events, mut heard) = mpsc::channel(4);
+        let registry = Registry::default();
+        let (mut near, far) = tokio::io::duplex(1 << 12);
+        write_message(&mut near, &SignedWish::new(&within, &old, &next))
+            .await
+            .expect("it is told");
+        let from = "10.0.0.7".parse().ok();
+        let said = async {
+            for _ in 0..3 {
+                let event = heard.recv().await.expect("it is said again");
+                let Event::KeyWished { wish, .. } = event else {
+                    unreachable!("{event:?}")
+                };
+                assert_eq!((wish.next, wish.from), (next.public(), from));
+                let carried = wish.carried();
+                assert!(carried.proven(&cluster).is_ok(), "it can be told to another hub");
+            }
+        };
+        tokio::select! {
+            outcome = hear_wish((within, from), &registry, &events, far) => unreachable!("it goes on: {outcome:?}"),
+            () = said => {}
+        }
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! One cluster's tunnel at the hub: envelopes and contents out, answers and reports in.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
@@ -66,7 +67,12 @@ enum SessionError {
 
 impl Sessions {
     /// Serves one tunnel until it ends, a newer one takes its place, or its cluster is registered no more.
-    pub(super) async fn serve(&self, cluster: ClusterName, tunnel: Tunnel, shutdown: &CancellationToken) {
+    pub(super) async fn serve(
+        &self,
+        cluster: ClusterName,
+        (tunnel, from): (Tunnel, Option<IpAddr>),
+        shutdown: &CancellationToken,
+    ) {
         let Tunnel {
             peer,
             opener,
@@ -113,7 +119,7 @@ impl Sessions {
             used: peer.key,
             binding: peer.binding,
         };
-        let talk = self.talk((within, epoch), newest, (said, heard), &opener, &mut incoming);
+        let talk = self.talk((within, epoch, from), newest, (said, heard), &opener, &mut incoming);
         let (away, reason) = tokio::select! {
             biased;
             () = self.registry.revoked(&cluster, &peer.key) => {
@@ -190,7 +196,7 @@ impl Sessions {
     /// Tells and listens until one of the two is over, and says why.
     async fn talk(
         &self,
-        (within, epoch): (Within<'_>, u64),
+        (within, epoch, from): (Within<'_>, u64, Option<IpAddr>),
         newest: watch::Receiver<Option<Arc<Envelope>>>,
         (said, heard): (watch::Sender<Option<Held>>, watch::Receiver<Option<Held>>),
         opener: &Opener,
@@ -221,7 +227,7 @@ impl Sessions {
                 match open.class {
                     TargetClass::Report if reporting.is_empty() => reporting.push(reports(responder)),
                     TargetClass::Keys if open.target == key_wish::TARGET && wishing.is_empty() => {
-                        wishing.push(Box::pin(self.wishes(within, responder)));
+                        wishing.push(Box::pin(self.wishes((within, from), responder)));
                     }
                     TargetClass::Keys if open.target.is_empty() && telling.is_empty() => {
                         telling.push(Box::pin(self.keys(of, responder)))
@@ -344,9 +350,9 @@ impl Sessions {
     }
 
     /// Hears which key is to take the place of an agent's own.
-    async fn wishes(&self, within: Within<'_>, responder: Responder) {
+    async fn wishes(&self, (within, from): (Within<'_>, Option<IpAddr>), responder: Responder) {
         let Ok(stream) = responder.accept() else { return };
-        if let Err(error) = keys::hear_wish(within, &self.registry, &self.events, stream).await {
+        if let Err(error) = keys::hear_wish((within, from), &self.registry, &self.events, stream).await {
             let error = &error as &dyn std::error::Error;
             tracing::debug!(cluster = %within.cluster, error, "Lost an agent's wish for another key.");
         }

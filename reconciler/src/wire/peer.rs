@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tunnel::PublicKey;
 
 use super::Report;
+use crate::key_wish::CarriedWish;
 
 /// The target of the stream on which a hub hears another one: it understands what agents ask for, too. An older hub names
 /// none, and hears of connected clusters alone.
@@ -49,6 +50,13 @@ pub enum PeerWord {
     Joining {
         /// Cluster → the key that its agent proved, as text.
         clusters: BTreeMap<ClusterName, String>,
+    },
+    /// An agent there wishes another key in its key's place.
+    Wish {
+        /// Whose.
+        cluster: ClusterName,
+        /// With what proves it.
+        wish: Box<CarriedWish>,
     },
     /// Whoever was not named since `Begin` is not connected.
     End,

@@ -1,26 +1,16 @@
-//! Agents that replace their keys: what all of them wish is gathered for a while, and becomes one proposal that people
-//! merge. One more takes the old keys out, once the new ones are in use.
+//! Agents that replace their keys: what all of them wish, here and at other hubs, is gathered for a while, and becomes one
+//! proposal that people merge. One more takes the old keys out, once the new ones are in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use render::rekey::KeyChange;
-use render::{ClusterName, Revision};
+use render::{ClusterName, Fleet, Revision};
 use tunnel::PublicKey;
 
+use super::key_wish::KeyWish;
 use super::{State, Write};
-use crate::limits::KEY_WISHES_GATHERED_SECONDS;
-
-/// What the agent of one cluster wishes. It proved to hold both keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyWish {
-    /// The key that is to go.
-    pub old: PublicKey,
-    /// The key that is to take its place.
-    pub next: PublicKey,
-    /// Whether it was let in with that one.
-    pub is_in_use: bool,
-}
+use crate::limits::{KEY_WISH_FORGOTTEN_SECONDS, KEY_WISHES_GATHERED_SECONDS, KEY_WISHES_OF_CLUSTER_MAX};
 
 /// What a proposal was made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,58 +21,238 @@ pub struct KeysDone {
     pub changes: BTreeMap<ClusterName, KeyChange>,
 }
 
+/// What is known of who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeysAsked {
+    /// Cluster → who asks for its change, for people.
+    pub askers: BTreeMap<ClusterName, String>,
+    /// Clusters whose agents wish something, whatever is due.
+    pub heard: BTreeSet<ClusterName>,
+    /// Another hub is away that may have heard others: what is proposed for them stays.
+    pub is_partial: bool,
+}
+
 /// Who wishes another key, and what became of it.
 #[derive(Clone, Debug, Default)]
 pub struct AgentKeys {
-    /// The newest wish of each cluster. They live as long as this hub, since each agent says its wish in each tunnel.
-    wishes: BTreeMap<ClusterName, KeyWish>,
+    /// The newest wishes of each cluster that this hub heard. They live as long as it, since each agent says its wish in
+    /// each tunnel.
+    own: Wishes,
+    /// Other hub → what it heard.
+    others: BTreeMap<String, OfHub>,
     /// The commit of source that they were last compared with; `None` where one is new.
     compared: Option<Revision>,
+    /// When time alone makes one of several wishes count.
+    settled_at: Option<i64>,
     /// When the first of those came that are not proposed.
     since: Option<i64>,
     /// What was proposed last; `None` before anything was.
     done: Option<KeysDone>,
     branch: Option<String>,
     by_hand: BTreeMap<ClusterName, String>,
+    closed: BTreeSet<ClusterName>,
+}
+
+type Wishes = BTreeMap<ClusterName, Vec<KeyWish>>;
+
+#[derive(Clone, Debug, Default)]
+struct OfHub {
+    wishes: Wishes,
+    is_there: bool,
+}
+
+/// What is due for one cluster.
+#[derive(Clone, Debug)]
+enum Due {
+    One(KeyChange, KeyWish),
+    /// Its agents wish different keys, so that nobody knows which is the agent's: until when at least.
+    Contested(Vec<KeyWish>, i64),
 }
 
 impl AgentKeys {
-    pub(super) fn wished(&mut self, cluster: ClusterName, wish: KeyWish) {
-        let before = self.wishes.insert(cluster.clone(), wish);
-        // An agent that is on its way back by its old key has been in by the next one all the same.
-        let was_in_use = before.is_some_and(|before| before.next == wish.next && before.is_in_use);
-        if let Some(wish) = self.wishes.get_mut(&cluster) {
-            wish.is_in_use |= was_in_use;
-            if before != Some(*wish) {
-                self.compared = None;
-            }
+    /// Beside these hubs.
+    pub(super) fn with_peers(peers: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            others: peers.into_iter().map(|peer| (peer, OfHub::default())).collect(),
+            ..Self::default()
         }
     }
 
-    pub(super) fn proposed(&mut self, done: KeysDone, branch: Option<String>, by_hand: BTreeMap<ClusterName, String>) {
-        (self.done, self.branch, self.by_hand, self.since) = (Some(done), branch, by_hand, None);
+    /// An agent said its wish here, for the first time or again.
+    pub(super) fn wished(&mut self, cluster: ClusterName, wish: KeyWish) {
+        if note(self.own.entry(cluster).or_default(), wish) {
+            self.compared = None;
+        }
+    }
+
+    /// Another hub told all wishes that it heard.
+    pub(super) fn peer_told(&mut self, peer: &str, wishes: Vec<(ClusterName, KeyWish)>, now: i64) {
+        let mut told = Wishes::new();
+        for (cluster, wish) in wishes {
+            // Of a clock that is ahead.
+            let last = wish.last.min(now);
+            note(told.entry(cluster).or_default(), KeyWish { last, ..wish });
+        }
+        let other = self.others.entry(peer.to_owned()).or_default();
+        other.is_there = true;
+        let is_same = other.wishes.len() == told.len()
+            && other.wishes.iter().zip(&told).all(|(one, other)| {
+                let are_same = |(one, other): (&KeyWish, &KeyWish)| one.says_the_same(other);
+                one.0 == other.0 && one.1.len() == other.1.len() && one.1.iter().zip(other.1).all(are_same)
+            });
+        other.wishes = told;
+        if !is_same {
+            self.compared = None;
+        }
+    }
+
+    /// Another hub is away: what it told goes on to count.
+    pub(super) fn peer_lost(&mut self, peer: &str) {
+        self.others.entry(peer.to_owned()).or_default().is_there = false;
+    }
+
+    /// The deny list has these.
+    pub(super) fn denied(&mut self, keys: &BTreeSet<PublicKey>) {
+        let others = self.others.values_mut().map(|other| &mut other.wishes);
+        for wishes in std::iter::once(&mut self.own).chain(others) {
+            for of_cluster in wishes.values_mut() {
+                of_cluster.retain(|wish| !keys.contains(&wish.next) && !keys.contains(&wish.old));
+            }
+            wishes.retain(|_, of_cluster| !of_cluster.is_empty());
+        }
+        self.compared = None;
+    }
+
+    /// What this hub heard itself.
+    pub(in crate::hub) fn own(&self) -> impl Iterator<Item = (&ClusterName, &KeyWish)> {
+        let wishes = self.own.iter();
+        wishes.flat_map(|(cluster, wishes)| wishes.iter().map(move |wish| (cluster, wish)))
+    }
+
+    /// All keys that are wished, or to go.
+    pub(in crate::hub) fn keys(&self) -> BTreeSet<PublicKey> {
+        let wishes = self.all().flat_map(|(_, wishes)| wishes);
+        wishes.flat_map(|wish| [wish.old, wish.next]).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&ClusterName, &Vec<KeyWish>)> {
+        let others = self.others.values().flat_map(|other| other.wishes.iter());
+        self.own.iter().chain(others)
+    }
+
+    /// Of each cluster, what was heard anywhere: one for each next key.
+    fn merged(&self) -> Wishes {
+        let mut merged = Wishes::new();
+        for (cluster, wishes) in self.all() {
+            let merged = merged.entry(cluster.clone()).or_default();
+            wishes.iter().for_each(|wish| {
+                note(merged, wish.clone());
+            });
+        }
+        merged
+    }
+
+    pub(super) fn proposed(
+        &mut self,
+        done: KeysDone,
+        branch: Option<String>,
+        (by_hand, closed): (BTreeMap<ClusterName, String>, BTreeSet<ClusterName>),
+    ) {
+        (self.done, self.branch, self.since) = (Some(done), branch, None);
+        (self.by_hand, self.closed) = (by_hand, closed);
+    }
+
+    /// The branch is gone: it is looked whether a person closed it.
+    pub(super) fn removed(&mut self) {
+        (self.branch, self.done, self.compared) = (None, None, None);
+    }
+
+    /// Whether this hub knows of a branch.
+    pub(in crate::hub) fn has_branch(&self) -> bool {
+        self.branch.is_some()
     }
 
     /// The branch that has a cluster's change.
     pub fn branch(&self, cluster: &ClusterName) -> Option<&str> {
         let is_in_it = |done: &KeysDone| done.changes.contains_key(cluster) && !self.by_hand.contains_key(cluster);
-        let branch = self.branch.as_deref()?;
+        let branch = self.branch.as_deref().filter(|_| !self.closed.contains(cluster))?;
         self.done.as_ref().is_some_and(is_in_it).then_some(branch)
     }
 
     /// Why only a person can change a cluster's file, and how.
     pub fn by_hand(&self, cluster: &ClusterName) -> Option<&str> {
-        self.by_hand.get(cluster).map(String::as_str)
+        let closed = self.closed.contains(cluster).then_some(
+            "its proposal was closed, and does not come back for this key: end the agent that asks, give it another key, \
+             or change the file",
+        );
+        closed.or_else(|| self.by_hand.get(cluster).map(String::as_str))
+    }
+}
+
+/// Notes a wish beside others of its cluster; whether a person would read something else.
+fn note(wishes: &mut Vec<KeyWish>, wish: KeyWish) -> bool {
+    match wishes.iter_mut().find(|known| known.next == wish.next) {
+        Some(known) => {
+            let newest = if wish.last >= known.last {
+                wish.clone()
+            } else {
+                known.clone()
+            };
+            let merged = KeyWish {
+                // An agent that is on its way back by its old key has been in by the next one all the same.
+                is_in_use: known.is_in_use || wish.is_in_use,
+                since: known.since.min(wish.since),
+                ..newest
+            };
+            let is_new = !known.says_the_same(&merged);
+            *known = merged;
+            is_new
+        }
+        None => {
+            wishes.push(wish);
+            if wishes.len() > KEY_WISHES_OF_CLUSTER_MAX {
+                let oldest = wishes.iter().enumerate().min_by_key(|(_, wish)| wish.last);
+                if let Some(at) = oldest.map(|(at, _)| at) {
+                    wishes.remove(at);
+                }
+            }
+            true
+        }
+    }
+}
+
+/// What is due for a cluster whose agents wish these.
+fn due_of(fleet: &Fleet, name: &ClusterName, wishes: &[KeyWish], now: i64) -> Option<Due> {
+    let cluster = fleet.clusters.get(name)?;
+    let due = |wish: &KeyWish| {
+        let keys = (wish.old.to_string(), wish.next.to_string());
+        KeyChange::due(cluster, (&keys.0, &keys.1), wish.is_in_use)
+    };
+    let due: Vec<_> = wishes.iter().filter_map(|wish| Some((due(wish)?, wish))).collect();
+    let forgotten = |wish: &KeyWish| wish.last.saturating_add(KEY_WISH_FORGOTTEN_SECONDS);
+    let lately: Vec<_> = due.iter().filter(|(_, wish)| now < forgotten(wish)).collect();
+    match (due.as_slice(), lately.as_slice()) {
+        ([], _) => None,
+        ([(change, wish)], _) | (_, [(change, wish)]) => Some(Due::One(change.clone(), (*wish).clone())),
+        (all, lately) => {
+            let mut ends: Vec<_> = lately.iter().map(|(_, wish)| forgotten(wish)).collect();
+            ends.sort_unstable();
+            // When but one is left. Where all are silent, nobody knows which was the agent's.
+            let until = ends.iter().rev().nth(1).copied().unwrap_or(i64::MAX);
+            Some(Due::Contested(
+                all.iter().map(|(_, wish)| (*wish).clone()).collect(),
+                until,
+            ))
+        }
     }
 }
 
 impl State {
-    /// The changes of keys that wait for a person.
-    pub fn key_changes(&self) -> BTreeMap<ClusterName, KeyChange> {
+    fn keys_due(&self) -> BTreeMap<ClusterName, Due> {
         let Some(fleet) = &self.fleet else {
             return BTreeMap::new();
         };
-        let wishes = &self.agent_keys.wishes;
+        let wishes = self.agent_keys.merged();
         if wishes.is_empty() {
             return BTreeMap::new();
         }
@@ -93,24 +263,48 @@ impl State {
                 owners.entry(key.clone()).or_default().insert(&cluster.name);
             }
         }
-        for (cluster, wish) in wishes {
-            owners.entry(wish.next.to_string()).or_default().insert(cluster);
+        for (cluster, wishes) in &wishes {
+            for wish in wishes {
+                owners.entry(wish.next.to_string()).or_default().insert(cluster);
+            }
         }
-        let change = |(name, wish): (&ClusterName, &KeyWish)| {
-            let (old, next) = (wish.old.to_string(), wish.next.to_string());
-            let is_own = owners.get(&next).is_none_or(|owners| owners.len() == 1);
-            let cluster = fleet.clusters.get(name).filter(|_| is_own)?;
-            let change = KeyChange::due(cluster, (&old, &next), wish.is_in_use)?;
-            Some((name.clone(), change))
+        let is_own = |wish: &KeyWish| {
+            let owners = owners.get(&wish.next.to_string());
+            owners.is_none_or(|owners| owners.len() == 1)
         };
-        wishes.iter().filter_map(change).collect()
+        let due = wishes.iter().filter_map(|(name, wishes)| {
+            let own: Vec<_> = wishes.iter().filter(|wish| is_own(wish)).cloned().collect();
+            Some((name.clone(), due_of(fleet, name, &own, self.now)?))
+        });
+        due.collect()
+    }
+
+    /// The changes of keys that wait for a person.
+    pub fn key_changes(&self) -> BTreeMap<ClusterName, KeyChange> {
+        let due = self.keys_due().into_iter();
+        due.filter_map(|(name, due)| match due {
+            Due::One(change, _) => Some((name, change)),
+            Due::Contested(..) => None,
+        })
+        .collect()
+    }
+
+    /// Clusters whose agents wish different keys: none of them is proposed.
+    pub fn key_contests(&self) -> BTreeMap<ClusterName, Vec<KeyWish>> {
+        let due = self.keys_due().into_iter();
+        due.filter_map(|(name, due)| match due {
+            Due::One(..) => None,
+            Due::Contested(wishes, _) => Some((name, wishes)),
+        })
+        .collect()
     }
 }
 
 /// The branch is due when it says other than what is wished. What is new is gathered first.
 pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
-    // A hub that was just started knows no wishes, and withdraws nothing.
-    if !state.joins.is_proposing || state.agent_keys.wishes.is_empty() {
+    // A hub that was just started knows no wishes, and withdraws nothing; nor does one that has not heard of the others.
+    let is_none = state.agent_keys.all().next().is_none();
+    if !state.joins.is_proposing || is_none || !state.peers.have_told() {
         return None;
     }
     let fleet = Arc::clone(state.fleet.as_ref()?);
@@ -119,15 +313,34 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
         .agent_keys
         .since
         .map(|since| since.saturating_add(KEY_WISHES_GATHERED_SECONDS));
-    let is_looked_at = state.agent_keys.compared.as_ref() == Some(&fleet.revision);
+    let is_settled = state.agent_keys.settled_at.is_none_or(|at| now < at);
+    let is_looked_at = state.agent_keys.compared.as_ref() == Some(&fleet.revision) && is_settled;
     if is_looked_at && gathered.is_none_or(|gathered| now < gathered) {
         return None;
     }
     state.agent_keys.compared = Some(fleet.revision.clone());
-    let wanted = KeysDone {
+    let mut wanted = KeysDone {
         source: fleet.revision.clone(),
-        changes: state.key_changes(),
+        changes: BTreeMap::new(),
     };
+    let mut asked = KeysAsked {
+        askers: BTreeMap::new(),
+        heard: state.agent_keys.all().map(|(cluster, _)| cluster.clone()).collect(),
+        is_partial: state.agent_keys.others.values().any(|other| !other.is_there),
+    };
+    state.agent_keys.settled_at = None;
+    for (name, due) in state.keys_due() {
+        match due {
+            Due::One(change, wish) => {
+                asked.askers.insert(name.clone(), wish.asker());
+                wanted.changes.insert(name, change);
+            }
+            Due::Contested(_, until) => {
+                let at = state.agent_keys.settled_at.get_or_insert(until);
+                *at = until.min(*at);
+            }
+        }
+    }
     let done = state.agent_keys.done.as_ref();
     let is_done = |(cluster, change)| done.is_some_and(|done| done.changes.get(cluster) == Some(change));
     if wanted.changes.iter().all(is_done) {
@@ -144,12 +357,23 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
     }
     // Compared again once it is written, or was not.
     state.agent_keys.compared = None;
-    Some(Write::AgentKeys { fleet, done: wanted })
+    Some(Write::AgentKeys {
+        fleet,
+        done: wanted,
+        asked,
+    })
 }
 
-/// When what was gathered is to be proposed.
+/// When what was gathered is to be proposed, or one of several wishes counts.
 pub(super) fn next_time(state: &State) -> Option<i64> {
-    let since = state.agent_keys.since?;
-    let at = since.saturating_add(KEY_WISHES_GATHERED_SECONDS);
-    (at > state.now).then_some(at)
+    let keys = &state.agent_keys;
+    let gathered = keys
+        .since
+        .map(|since| since.saturating_add(KEY_WISHES_GATHERED_SECONDS));
+    let settled = keys.settled_at.filter(|at| *at < i64::MAX);
+    [gathered, settled]
+        .into_iter()
+        .flatten()
+        .filter(|at| *at > state.now)
+        .min()
 }

@@ -112,6 +112,8 @@ pub enum Event {
         reports: Vec<Report>,
         /// Whose agents ask there for registration; `None` where it has not told.
         joining: Option<BTreeMap<ClusterName, PublicKey>>,
+        /// Which other keys agents there wish; they were proven.
+        wishes: Vec<(ClusterName, super::KeyWish)>,
     },
     /// Another hub is not heard of any more, or was waited for long enough.
     PeerLost {
@@ -152,6 +154,13 @@ pub enum Event {
         branch: Option<String>,
         /// Clusters whose files only a person can change, and how.
         by_hand: BTreeMap<ClusterName, String>,
+        /// Clusters of whose changes a person closed the proposal.
+        closed: BTreeSet<ClusterName>,
+    },
+    /// Keys that agents wish and that the deny list has.
+    KeysDenied {
+        /// Which.
+        keys: BTreeSet<PublicKey>,
     },
     /// Clusters had long enough to say what they hold.
     GraceOver,
@@ -237,6 +246,8 @@ pub struct StateRefs {
     pub released: StateHead,
     /// Whether the branch of the proposal that waits was removed.
     pub proposal_gone: bool,
+    /// The same of the branch that replaces keys of agents.
+    pub keys_gone: bool,
     /// Where it was: what another hub proposes in its place, of the same commit of source.
     pub proposed_instead: Option<Proposed>,
 }
@@ -390,6 +401,8 @@ pub enum Write {
         fleet: Arc<Fleet>,
         /// All changes that there are to be, and the commit of source that they stand on.
         done: super::KeysDone,
+        /// What is known of who asks.
+        asked: super::KeysAsked,
     },
     /// A new commit of `released`.
     Released {

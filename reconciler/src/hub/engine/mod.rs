@@ -15,6 +15,7 @@ mod clusters;
 mod condition;
 mod event;
 mod joins;
+mod key_wish;
 mod moved;
 mod moves;
 mod orphans;
@@ -36,11 +37,12 @@ use render::published::{Cause, Departure, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, reads_outcomes, release};
 use render::{ClusterName, Digest, Fleet, Published, Revision};
 
-pub use agent_keys::{AgentKeys, KeyWish, KeysDone};
+pub use agent_keys::{AgentKeys, KeysAsked, KeysDone};
 pub use clusters::ClusterState;
 pub use condition::Condition;
 pub use event::{Effect, Event, Head, JudgedBy, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
 pub use joins::Joins;
+pub use key_wish::KeyWish;
 use moved::{Moved, says_otherwise};
 pub use recovery::Recovery;
 pub use remote::RemoteState;
@@ -145,12 +147,15 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             clusters,
             reports,
             joining,
+            wishes,
         } => {
             state.joins.peer_told(&peer, joining);
+            state.agent_keys.peer_told(&peer, wishes, now);
             state.peer_told(&peer, clusters, reports, now);
         }
         Event::PeerLost { peer } => {
             state.joins.peer_lost(&peer);
+            state.agent_keys.peer_lost(&peer);
             state.peer_told(&peer, BTreeMap::new(), Vec::new(), now);
         }
         Event::Knocked { knocks } => {
@@ -168,10 +173,16 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.joins.proposed(wanted, elsewhere, registrations);
         }
         Event::KeyWished { cluster, wish } => state.agent_keys.wished(cluster, wish),
-        Event::KeysProposed { done, branch, by_hand } => {
+        Event::KeysProposed {
+            done,
+            branch,
+            by_hand,
+            closed,
+        } => {
             state.end_write();
-            state.agent_keys.proposed(done, branch, by_hand);
+            state.agent_keys.proposed(done, branch, (by_hand, closed));
         }
+        Event::KeysDenied { keys } => state.agent_keys.denied(&keys),
         Event::GraceOver => {
             state.grace_over = true;
             // Who has not said by now what room it has is waited for no longer.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use render::ClusterName;
 use render::capacity::Capacity;
 
+use super::agent_keys::AgentKeys;
 use super::clusters::ClusterState;
 use super::joins::Joins;
 use super::state::State;
@@ -60,6 +61,7 @@ impl State {
         let peers: Vec<_> = peers.into_iter().collect();
         Self {
             joins: Joins::with_peers(peers.clone()),
+            agent_keys: AgentKeys::with_peers(peers.clone()),
             peers: Peers(peers.into_iter().map(|peer| (peer, None)).collect()),
             ..self
         }

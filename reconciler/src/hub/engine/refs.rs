@@ -37,6 +37,9 @@ pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Ef
                 effects.push(Effect::LookAtSource);
                 state.stale_proposals = true;
             }
+            if refs.keys_gone {
+                state.agent_keys.removed();
+            }
             if refs.proposal_gone {
                 proposals::removed(state, refs.proposed_instead);
             }

@@ -97,6 +97,7 @@ fn unreadable_is_not_empty() {
         rendered: StateHead::Unreadable("disk".to_owned()),
         released: StateHead::Missing,
         proposal_gone: false,
+        keys_gone: false,
         proposed_instead: None,
     };
     world.hear(Event::StateSeen(unreadable));
@@ -291,6 +292,7 @@ fn a_look_that_was_overtaken_says_nothing() {
         },
         released: StateHead::Missing,
         proposal_gone: false,
+        keys_gone: false,
         proposed_instead: None,
     };
     let effects = step(&mut world.state, Event::StateSeen(stale), 0);

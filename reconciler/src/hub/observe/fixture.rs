@@ -46,6 +46,7 @@ impl World {
             rendered: StateHead::Missing,
             released: StateHead::Missing,
             proposal_gone: false,
+            keys_gone: false,
             proposed_instead: None,
         }));
         world

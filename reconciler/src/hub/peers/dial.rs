@@ -21,7 +21,7 @@ use crate::hub::asking::Door;
 use crate::hub::clock::seconds;
 use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
-use crate::hub::engine::Event;
+use crate::hub::engine::{Event, KeyWish};
 use crate::hub::registry::Registry;
 use crate::hub::session::drained;
 use crate::limits::{
@@ -250,6 +250,11 @@ impl Connection {
         let (mut clusters, mut reports) = (told.clusters, told.reports);
         clusters.retain(|cluster, there| registry.counts(cluster, there.key.as_ref()));
         reports.retain(|report| clusters.contains_key(&report.cluster));
+        let mut wishes = told.wishes;
+        let does_count = |cluster: &ClusterName, wish: &KeyWish| {
+            registry.counts(cluster, Some(&wish.used())) && !registry.has_denied(&wish.next)
+        };
+        wishes.retain(|(cluster, wish)| does_count(cluster, wish));
         for (cluster, there) in &clusters {
             let here = connections.agent(cluster);
             if let Some(here) = here.filter(|here| twins::are_two(here, there, seconds())) {
@@ -270,6 +275,7 @@ impl Connection {
             clusters: clusters.into_iter().map(|(name, there)| (name, there.since)).collect(),
             reports,
             joining: told.joining,
+            wishes,
         };
         first_words.tried(&self.peer.url);
         // The engine is gone only when the hub is ending.

@@ -6,7 +6,9 @@ use render::ClusterName;
 use tunnel::PublicKey;
 use tunnel::limits::ENDPOINT_BYTES_MAX;
 
-use crate::limits::{PEER_CLUSTERS_MAX, PEER_ENDPOINTS_MAX, PEER_INSTANCE_CHARS_MAX, TOKENS_MAX};
+use crate::hub::engine::KeyWish;
+use crate::key_wish::CarriedWish;
+use crate::limits::{PEER_CLUSTERS_MAX, PEER_ENDPOINTS_MAX, PEER_INSTANCE_CHARS_MAX, PEER_WISHES_MAX, TOKENS_MAX};
 use crate::wire::{PeerWord, Report};
 
 /// What one stream said by now.
@@ -21,7 +23,13 @@ pub(super) struct Heard {
     endpoints: Vec<String>,
     /// `None` before it was told, and from an older hub.
     joining: Option<BTreeMap<ClusterName, PublicKey>>,
+    /// What agents there wish: proven, by cluster and next key.
+    wishes: Wishes,
+    /// Those named since `Begin`.
+    wishes_pass: Option<Wishes>,
 }
+
+type Wishes = BTreeMap<(ClusterName, PublicKey), KeyWish>;
 
 /// A cluster that is connected there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +47,10 @@ pub(super) struct There {
 pub(super) enum Nonsense {
     #[error("it tells of more than {PEER_CLUSTERS_MAX} clusters")]
     TooMany,
+    #[error("more than {PEER_WISHES_MAX} of its agents wish other keys")]
+    TooManyWish,
+    #[error("a wish for another key is not proven")]
+    Wish,
     #[error("more than {TOKENS_MAX} agents ask it for registration")]
     TooManyJoin,
     #[error("a cluster's report is in another one's name")]
@@ -58,6 +70,8 @@ pub(super) struct Told {
     pub(super) endpoints: Vec<String>,
     /// Whose agents ask there for registration; `None` where it has not told.
     pub(super) joining: Option<BTreeMap<ClusterName, PublicKey>>,
+    /// Which keys agents there wish.
+    pub(super) wishes: Vec<(ClusterName, KeyWish)>,
 }
 
 impl Heard {
@@ -87,6 +101,7 @@ impl Heard {
                 self.epoch = epoch;
                 self.endpoints = offered(endpoints);
                 self.pass = Some(BTreeMap::new());
+                self.wishes_pass = Some(Wishes::new());
                 return Ok(None);
             }
             PeerWord::Cluster {
@@ -127,13 +142,34 @@ impl Heard {
                 let parsed = parsed.collect::<Result<_, tunnel::KeyError>>();
                 self.joining = Some(parsed.map_err(|_| Nonsense::Key)?);
             }
+            PeerWord::Wish { cluster, wish } => self.wish(cluster, &wish)?,
             PeerWord::End => {
+                if let Some(wishes) = self.wishes_pass.take() {
+                    self.wishes = wishes;
+                }
                 if let Some(pass) = self.pass.take() {
                     self.clusters = pass;
                 }
             }
         }
         Ok(self.pass.is_none().then(|| self.told()))
+    }
+
+    /// Takes in a wish that its keys signed. What was verified before is not verified again.
+    fn wish(&mut self, cluster: ClusterName, carried: &CarriedWish) -> Result<(), Nonsense> {
+        let next = carried.wish.next.key.parse().map_err(|_| Nonsense::Key)?;
+        let at = (cluster, next);
+        let known = self.wishes.get(&at).and_then(|known| known.repeated(carried));
+        let wish = match known {
+            Some(known) => known,
+            None => KeyWish::of(&at.0, carried).map_err(|_| Nonsense::Wish)?,
+        };
+        let wishes = self.wishes_pass.as_mut().unwrap_or(&mut self.wishes);
+        wishes.insert(at, wish);
+        match wishes.len() > PEER_WISHES_MAX {
+            true => Err(Nonsense::TooManyWish),
+            false => Ok(()),
+        }
     }
 
     /// What was told by now, with the reports that were not passed on yet.
@@ -143,6 +179,12 @@ impl Heard {
             reports: std::mem::take(&mut self.reports).into_values().collect(),
             endpoints: self.endpoints.clone(),
             joining: self.joining.clone(),
+            wishes: {
+                let wishes = self.wishes.iter();
+                wishes
+                    .map(|((cluster, _), wish)| (cluster.clone(), wish.clone()))
+                    .collect()
+            },
         }
     }
 }

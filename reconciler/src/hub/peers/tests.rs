@@ -531,6 +531,7 @@ fn another_hub_is_told_what_is_new_and_now_and_then_everything() {
             PeerWord::Cluster { report: None, .. } => "cluster",
             PeerWord::Gone { .. } => "gone",
             PeerWord::Joining { .. } => "joining",
+            PeerWord::Wish { .. } => "wish",
             PeerWord::End => "end",
         };
         words.iter().map(kind).collect()
@@ -553,6 +554,7 @@ fn another_hub_is_told_what_is_new_and_now_and_then_everything() {
         clusters: [(cluster("bergen"), 0)].into(),
         reports: Vec::new(),
         joining: None,
+        wishes: Vec::new(),
     });
     assert!(
         words.news(&world.state, &|_| None, &begin(1), false).is_empty(),

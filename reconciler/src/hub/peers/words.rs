@@ -17,6 +17,8 @@ pub(super) struct Words {
     clusters: BTreeMap<ClusterName, Told>,
     /// Who asks for registration; `None` where the other hub was not told of it.
     joining: Option<BTreeMap<ClusterName, PublicKey>>,
+    /// Which keys agents here wish, with when they last said so.
+    wishes: BTreeMap<(ClusterName, PublicKey), (i64, bool)>,
     with_asks: bool,
 }
 
@@ -97,6 +99,7 @@ impl Words {
             now.insert(cluster.clone(), told);
         }
         words.extend(self.joining(state, whole));
+        words.extend(self.wishes(state, whole));
         if whole {
             words.push(PeerWord::End);
         } else {
@@ -104,6 +107,24 @@ impl Words {
             words.extend(gone.cloned().map(|cluster| PeerWord::Gone { cluster }));
         }
         self.clusters = now;
+        words
+    }
+
+    /// Which keys agents here wish, where that is new. Those of other hubs are told by them.
+    fn wishes(&mut self, state: &State, whole: bool) -> Vec<PeerWord> {
+        let mut words = Vec::new();
+        let mut now = BTreeMap::new();
+        for (cluster, wish) in state.agent_keys.own().filter(|_| self.with_asks) {
+            let (at, said) = ((cluster.clone(), wish.next), (wish.last, wish.is_in_use));
+            if whole || self.wishes.get(&at) != Some(&said) {
+                words.push(PeerWord::Wish {
+                    cluster: cluster.clone(),
+                    wish: Box::new(wish.carried()),
+                });
+            }
+            now.insert(at, said);
+        }
+        self.wishes = now;
         words
     }
 

@@ -11,13 +11,72 @@ use gix::objs::tree::EntryKind;
 use render::Revision;
 
 use super::content::{entry, write_tree};
-use super::{CommitId, Proposal, StateError, StateRepository};
+use super::{CommitId, KeyNote, Proposal, StateError, StateRepository};
 use crate::hub::repository::{RepositoryError, commit, object_id, tree_entries, verified};
 
 /// The trailer by which a commit of the hub's own is known.
 const TRAILER: &str = "Replaces-Agent-Keys: true";
 
+/// What is there of proposals of keys.
+#[derive(Clone, Debug, Default)]
+pub struct KeysFound {
+    /// The branch.
+    pub branch: Option<Proposal>,
+    /// What is remembered of it.
+    pub note: KeyNote,
+    noted: Option<CommitId>,
+}
+
 impl StateRepository {
+    /// What is there. Another hub says what it does in two steps, so that a branch which moves meanwhile is looked at again.
+    pub fn keys_found(&self) -> Result<KeysFound, StateError> {
+        let name = self.keys_branch();
+        let branch = || self.repository.reference(name).map_err(StateError::Unreadable);
+        let before = branch()?;
+        let noted = self.repository.reference(self.keys_asked());
+        let noted = noted.map_err(StateError::Unreadable)?.map(CommitId);
+        let note = match noted {
+            None => KeyNote::default(),
+            Some(commit) => KeyNote::parse(&self.message_of(&Proposal {
+                branch: self.keys_asked().to_owned(),
+                commit,
+            })?),
+        };
+        let found = branch()?;
+        if found != before {
+            return Err(StateError::Moved {
+                name: name.to_owned(),
+                found: found.map(CommitId),
+            });
+        }
+        let branch = found.map(|commit| Proposal {
+            branch: name.to_owned(),
+            commit: CommitId(commit),
+        });
+        Ok(KeysFound { branch, note, noted })
+    }
+
+    /// Remembers something else, where it is other than what was found.
+    pub fn note_keys(&self, found: &mut KeysFound, note: &KeyNote, seconds: i64) -> Result<(), StateError> {
+        if found.note == *note {
+            return Ok(());
+        }
+        let tree = write_tree(&self.repository.local(), Vec::new())?;
+        let commit = self.commit_with(None, tree, note.to_text(), seconds)?;
+        let at = found.noted.map(|commit| Proposal {
+            branch: self.keys_asked().to_owned(),
+            commit,
+        });
+        self.point(self.keys_asked(), at.as_ref(), commit, seconds)?;
+        (found.note, found.noted) = (note.clone(), Some(commit));
+        Ok(())
+    }
+
+    /// The ref that remembers what was proposed.
+    pub fn keys_asked(&self) -> &str {
+        &self.refs.keys_asked
+    }
+
     /// Makes the branch one commit on `source` with these files, or none where there are none, and says its short name.
     /// A branch that says the same stays where it is. Doing it twice is doing it once.
     pub fn propose_keys(
@@ -25,22 +84,18 @@ impl StateRepository {
         source: &Revision,
         files: &BTreeMap<String, String>,
         message: &str,
-        seconds: i64,
+        (found, seconds): (&KeysFound, i64),
     ) -> Result<Option<String>, StateError> {
         let branch = self.keys_branch();
-        let found = self.repository.reference(branch).map_err(StateError::Unreadable)?;
-        let found = found.map(|commit| Proposal {
-            branch: branch.to_owned(),
-            commit: CommitId(commit),
-        });
+        let found = &found.branch;
         let short = branch.trim_start_matches("refs/heads/").to_owned();
-        if let Some(found) = &found
+        if let Some(found) = found
             && !self.has_trailer(found, TRAILER)?
         {
             return Ok((!files.is_empty()).then_some(short));
         }
         if files.is_empty() {
-            return match found.map_or(Ok(()), |found| self.withdraw(&found)) {
+            return match found.as_ref().map_or(Ok(()), |found| self.withdraw(found)) {
                 // A person who pushes to it at this moment has made it theirs.
                 Ok(()) | Err(StateError::Moved { .. }) => Ok(None),
                 Err(error) => Err(error),

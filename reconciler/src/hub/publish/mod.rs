@@ -16,6 +16,7 @@ mod agent_keys;
 mod commit_index;
 mod content;
 mod error;
+mod key_note;
 mod lock;
 mod memories;
 mod message;
@@ -27,7 +28,9 @@ mod state;
 mod summary;
 mod write;
 
+pub use agent_keys::KeysFound;
 pub use error::StateError;
+pub use key_note::{KeyNote, Sorted};
 pub use message::message;
 pub use proposal::{Proposal, Standing};
 pub use refs::{StateRef, StateRefs};

@@ -24,6 +24,8 @@ pub struct StateRefs {
     pub register_prefix: String,
     /// The branch that replaces keys of agents. Default `flotilla/keys`.
     pub keys: String,
+    /// The ref that remembers which of them were proposed, and which a person closed. Default `refs/flotilla/keys-asked`.
+    pub keys_asked: String,
 }
 
 impl Default for StateRefs {
@@ -34,6 +36,7 @@ impl Default for StateRefs {
             proposed_prefix: "flotilla/proposed/".to_owned(),
             register_prefix: "flotilla/register-".to_owned(),
             keys: "flotilla/keys".to_owned(),
+            keys_asked: "refs/flotilla/keys-asked".to_owned(),
         }
     }
 }
@@ -54,6 +57,7 @@ impl StateRefs {
             proposed_prefix: format!("{}/", full(self.proposed_prefix.trim_end_matches('/'))),
             register_prefix: full(&self.register_prefix),
             keys: full(&self.keys),
+            keys_asked: full(&self.keys_asked),
         };
         for name in [&refs.rendered, &refs.released, &format!("{}x", refs.proposed_prefix)] {
             if gix::refs::FullName::try_from(name.as_str()).is_err() {
@@ -76,7 +80,13 @@ impl StateRefs {
 
     /// Whether a full ref name is one that the hub writes, or stands in its way.
     pub(super) fn include(&self, name: &str) -> bool {
-        let ours = [&self.rendered, &self.released, &self.proposed_prefix, &self.keys];
+        let ours = [
+            &self.rendered,
+            &self.released,
+            &self.proposed_prefix,
+            &self.keys,
+            &self.keys_asked,
+        ];
         ours.iter().any(|ours| collide(ours, name)) || name.starts_with(&self.register_prefix)
     }
 }

@@ -262,10 +262,21 @@ impl StateRepository {
         message: String,
         seconds: i64,
     ) -> Result<CommitId, StateError> {
+        self.commit_with(Some(parent), tree, message, seconds)
+    }
+
+    /// The same, on a commit or on none.
+    pub(super) fn commit_with(
+        &self,
+        parent: Option<ObjectId>,
+        tree: ObjectId,
+        message: String,
+        seconds: i64,
+    ) -> Result<CommitId, StateError> {
         let signature = self.signature(seconds);
         let commit = gix::objs::Commit {
             tree,
-            parents: [parent].into_iter().collect(),
+            parents: parent.into_iter().collect(),
             author: signature.clone(),
             committer: signature,
             encoding: None,

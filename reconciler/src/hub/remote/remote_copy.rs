@@ -126,6 +126,7 @@ impl Remote {
                     state.ref_name(StateRef::Rendered),
                     state.ref_name(StateRef::Released),
                     state.keys_branch(),
+                    state.keys_asked(),
                 ]
                 .map(str::to_owned),
                 prefixes: [state.proposed_prefix(), state.register_prefix()].map(str::to_owned),

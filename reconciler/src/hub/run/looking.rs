@@ -125,6 +125,7 @@ impl Hub {
                     rendered: state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
                     released: state.released.as_ref().map(|released| released.commit.clone()),
                     proposed: state.proposed.clone(),
+                    keys: state.agent_keys.has_branch(),
                 };
                 (known, state.writes)
             };

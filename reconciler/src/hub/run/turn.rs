@@ -1,5 +1,6 @@
 //! The loop: an event is heard, the engine steps, its effects are performed.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, mpsc, watch};
@@ -142,6 +143,7 @@ impl Hub {
         }
         let (registry, events, shutdown) = (Arc::clone(&self.registry), self.events.clone(), shutdown.clone());
         let mut joining = Joining::new(options.tokens.clone());
+        let state = Arc::clone(&self.state);
         self.watch_over(async move {
             loop {
                 tokio::select! {
@@ -151,6 +153,11 @@ impl Hub {
                 }
                 if let Some(knocks) = registry.news() {
                     let _sent = events.send(Event::Knocked { knocks }).await;
+                }
+                let wished = state.read().unwrap_or_else(PoisonError::into_inner).agent_keys.keys();
+                let denied: BTreeSet<_> = wished.into_iter().filter(|key| registry.has_denied(key)).collect();
+                if !denied.is_empty() {
+                    let _sent = events.send(Event::KeysDenied { keys: denied }).await;
                 }
                 if let Some(wanted) = joining.look(&registry).await {
                     let _sent = events.send(Event::Joining { wanted }).await;

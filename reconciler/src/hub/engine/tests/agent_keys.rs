@@ -4,7 +4,9 @@ use render::rekey::KeyChange;
 use tunnel::PublicKey;
 
 use super::*;
-use crate::limits::KEY_WISHES_GATHERED_SECONDS;
+use crate::key_sets::SignedKey;
+use crate::key_wish::{ProvenWish, SignedWish};
+use crate::limits::{KEY_WISH_FORGOTTEN_SECONDS, KEY_WISHES_GATHERED_SECONDS};
 
 const GATHERED: i64 = KEY_WISHES_GATHERED_SECONDS;
 
@@ -41,14 +43,32 @@ fn write(world: &mut World, event: Event, now: i64) -> Option<KeysDone> {
 /// A cluster's agent wishes its second key in place of its first.
 fn wish(name: &str, is_in_use: bool) -> Event {
     let plus = if name == "a" { 0 } else { 100 };
+    wishes(name, wished(1 + plus, 2 + plus, is_in_use))
+}
+
+fn wishes(name: &str, wish: KeyWish) -> Event {
     Event::KeyWished {
         cluster: cluster(name),
-        wish: KeyWish {
-            old: key(1 + plus),
-            next: key(2 + plus),
-            is_in_use,
-        },
+        wish,
     }
+}
+
+/// A wish as of the first second, which somebody verified.
+fn wished(old: u8, next: u8, is_in_use: bool) -> KeyWish {
+    let signed = |number| SignedKey {
+        key: key(number).to_string(),
+        signature: String::new(),
+    };
+    let proven = ProvenWish {
+        old: key(old),
+        next: key(next),
+        is_in_use,
+    };
+    let said = SignedWish {
+        old: signed(old),
+        next: signed(next),
+    };
+    KeyWish::new(proven, ("10.0.0.7".parse().ok(), 1, 1), Arc::new((said, [0; 32])))
 }
 
 fn written(done: &KeysDone) -> Event {
@@ -56,6 +76,7 @@ fn written(done: &KeysDone) -> Event {
         done: done.clone(),
         branch: (!done.changes.is_empty()).then(|| "flotilla/keys".to_owned()),
         by_hand: BTreeMap::new(),
+        closed: BTreeSet::new(),
     }
 }
 
@@ -119,14 +140,7 @@ fn a_newer_commit_has_the_branch_looked_at_again() {
 #[test]
 fn a_key_of_two_clusters_and_one_that_a_person_took_out_are_not_proposed() {
     let mut world = world(&[1]);
-    let same = |name| Event::KeyWished {
-        cluster: cluster(name),
-        wish: KeyWish {
-            old: key(if name == "a" { 1 } else { 101 }),
-            next: key(7),
-            is_in_use: false,
-        },
-    };
+    let same = |name| wishes(name, wished(if name == "a" { 1 } else { 101 }, 7, false));
     write(&mut world, same("a"), 0);
     write(&mut world, same("b"), 0);
     assert_eq!(world.state.key_changes(), BTreeMap::new());
@@ -143,4 +157,134 @@ fn a_hub_that_may_not_write_to_source_shows_what_waits_and_writes_nothing() {
     assert_eq!(write(&mut world, Event::TimeCame, GATHERED), None);
     assert_eq!(world.state.key_changes(), BTreeMap::from([(cluster("a"), add(2))]));
     assert_eq!(world.state.agent_keys.branch(&cluster("a")), None);
+}
+
+fn told(wishes: &[(&str, KeyWish)]) -> Event {
+    Event::PeerTold {
+        peer: "b".to_owned(),
+        clusters: BTreeMap::new(),
+        reports: Vec::new(),
+        joining: None,
+        wishes: wishes
+            .iter()
+            .map(|(name, wish)| (cluster(name), wish.clone()))
+            .collect(),
+    }
+}
+
+/// As [`world`], beside another hub.
+fn beside() -> World {
+    let mut world = world(&[1]);
+    let state = std::mem::take(&mut world.state).with_peers(["b".to_owned()]);
+    world.state = state;
+    world.state.joins.is_proposing = true;
+    world
+}
+
+#[test]
+fn what_either_hub_hears_is_one_proposal_and_nothing_is_written_before_the_other_has_told() {
+    let mut world = beside();
+    assert_eq!(write(&mut world, wish("a", false), 0), None);
+    assert_eq!(
+        write(&mut world, Event::TimeCame, 2 * GATHERED),
+        None,
+        "the other one may know more"
+    );
+    assert_eq!(
+        write(&mut world, told(&[("b", wished(101, 102, false))]), 2 * GATHERED),
+        None
+    );
+    let done = write(&mut world, Event::TimeCame, 4 * GATHERED).expect("it is time");
+    let both = BTreeMap::from([(cluster("a"), add(2)), (cluster("b"), add(102))]);
+    assert_eq!(done.changes, both);
+    assert_eq!(write(&mut world, written(&done), 200), None);
+    // It is lost, and what it told stays; then it says that its agent wishes nothing any more.
+    let lost = Event::PeerLost { peer: "b".to_owned() };
+    assert_eq!(write(&mut world, lost, 300), None);
+    assert_eq!(world.state.key_changes(), both);
+    let less = write(&mut world, told(&[]), 400).expect("it is taken back");
+    assert_eq!(less.changes, BTreeMap::from([(cluster("a"), add(2))]));
+}
+
+#[test]
+fn of_two_different_wishes_of_one_cluster_neither_is_proposed_and_both_are_shown() {
+    // Whichever hub hears which.
+    for elsewhere in [false, true] {
+        let mut world = beside();
+        write(&mut world, told(&[]), 0);
+        write(&mut world, wishes("a", wished(1, 2, false)), 1);
+        let first = write(&mut world, Event::TimeCame, 1 + GATHERED).expect("it is time");
+        write(&mut world, written(&first), 2 + GATHERED);
+        let thief = KeyWish {
+            last: 100,
+            ..wished(1, 9, false)
+        };
+        let heard = match elsewhere {
+            true => told(&[("a", thief)]),
+            false => wishes("a", thief),
+        };
+        let without = write(&mut world, heard, 100).expect("it is taken back at once");
+        assert_eq!(without.changes, BTreeMap::new());
+        write(&mut world, written(&without), 101);
+        let contests = world.state.key_contests();
+        let shown: Vec<_> = contests[&cluster("a")].iter().map(KeyWish::asker).collect();
+        assert_eq!(shown.len(), 2);
+        assert!(
+            shown[0].contains("from 10.0.0.7, since 1970-01-01T00:00:01Z"),
+            "{shown:?}"
+        );
+        assert!(world.state.key_changes().is_empty());
+        // One of them is not heard of for long: the other one counts.
+        let repeated = KeyWish {
+            last: 1_500,
+            ..wished(1, 2, false)
+        };
+        assert_eq!(write(&mut world, wishes("a", repeated), 1_500), None);
+        let looked = 1 + KEY_WISH_FORGOTTEN_SECONDS;
+        assert_eq!(write(&mut world, Event::TimeCame, looked), None, "it was repeated");
+        let over = 100 + KEY_WISH_FORGOTTEN_SECONDS;
+        assert_eq!(next_time(&world.state), Some(over));
+        assert_eq!(write(&mut world, Event::TimeCame, over), None, "gathered");
+        let again = write(&mut world, Event::TimeCame, over + GATHERED).expect("it is time");
+        assert_eq!(again.changes, BTreeMap::from([(cluster("a"), add(2))]));
+    }
+}
+
+#[test]
+fn a_wish_for_a_key_that_is_shut_out_stands_in_no_other_ones_way() {
+    let mut world = world(&[1]);
+    write(&mut world, wishes("a", wished(1, 2, false)), 1);
+    write(&mut world, wishes("a", wished(1, 9, false)), 1);
+    assert!(world.state.key_changes().is_empty());
+    let keys = BTreeSet::from([key(9)]);
+    write(&mut world, Event::KeysDenied { keys }, 2);
+    assert_eq!(world.state.key_changes(), BTreeMap::from([(cluster("a"), add(2))]));
+}
+
+#[test]
+fn a_branch_that_is_gone_is_looked_at_and_what_a_person_closed_is_shown_as_such() {
+    let mut world = world(&[1]);
+    write(&mut world, wish("a", false), 0);
+    let first = write(&mut world, Event::TimeCame, GATHERED).expect("it is time");
+    write(&mut world, written(&first), GATHERED);
+    let refs = StateRefs {
+        keys_gone: true,
+        ..world.refs()
+    };
+    assert_eq!(write(&mut world, Event::StateSeen(refs), 100), None);
+    let again = write(&mut world, Event::TimeCame, 100 + GATHERED).expect("the keeper says what became of it");
+    let closed = Event::KeysProposed {
+        done: again.clone(),
+        branch: None,
+        by_hand: BTreeMap::new(),
+        closed: BTreeSet::from([cluster("a")]),
+    };
+    assert_eq!(write(&mut world, closed, 200), None);
+    let keys = &world.state.agent_keys;
+    assert_eq!(keys.branch(&cluster("a")), None);
+    assert!(
+        keys.by_hand(&cluster("a"))
+            .is_some_and(|why| why.contains("was closed"))
+    );
+    assert_eq!(write(&mut world, wish("a", false), 300), None, "nothing is new");
 }

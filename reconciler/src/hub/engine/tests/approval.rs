@@ -90,6 +90,7 @@ fn a_proposal_whose_branch_was_removed_is_proposed_again() {
     world.proposal = None;
     let gone = StateRefs {
         proposal_gone: true,
+        keys_gone: false,
         proposed_instead: None,
         ..world.refs()
     };

@@ -109,6 +109,7 @@ fn what_another_hub_is_asked_for_is_known_while_it_is_away_and_has_branches_look
         clusters: BTreeMap::new(),
         reports: Vec::new(),
         joining: joining.map(wanted),
+        wishes: Vec::new(),
     };
     let lost = || Event::PeerLost { peer: "b".to_owned() };
     let rome = || vec!["rome".to_owned()];

@@ -12,6 +12,7 @@ fn told(world: &mut World, clusters: &[(&str, i64)], reports: Vec<Report>) {
         clusters,
         reports,
         joining: None,
+        wishes: Vec::new(),
     });
 }
 

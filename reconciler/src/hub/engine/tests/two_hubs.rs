@@ -274,6 +274,7 @@ impl Hub {
             rendered: head(&shared.rendered, &self.state.rendered),
             released: head(&shared.released, &self.state.released),
             proposal_gone: false,
+            keys_gone: false,
             proposed_instead: None,
         }
     }

@@ -205,6 +205,7 @@ impl World {
             rendered: head(&self.rendered, self.state.rendered.as_ref()),
             released: head(&self.released, self.state.released.as_ref()),
             proposal_gone: false,
+            keys_gone: false,
             proposed_instead: None,
         }
     }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use render::Revision;
 
+use super::super::{KeyNote, StateError};
 use super::{State, open};
 
 const BRANCH: &str = "flotilla/keys";
@@ -28,7 +29,9 @@ fn source(state: &State) -> Revision {
 }
 
 fn propose(state: &State, wanted: &[(&str, &str)]) -> Option<String> {
-    let proposed = open(&state.fixture).propose_keys(&source(state), &files(wanted), "Add keys\n", 1);
+    let repository = open(&state.fixture);
+    let found = repository.keys_found().expect("readable");
+    let proposed = repository.propose_keys(&source(state), &files(wanted), "Add keys\n", (&found, 1));
     proposed.expect("written")
 }
 
@@ -102,4 +105,44 @@ fn files_are_read_as_they_stand_in_a_commit() {
         texts.expect("readable"),
         files(&[("clusters/eu/rome.yaml", "one key # of mine\n")])
     );
+}
+
+#[test]
+fn what_is_remembered_of_a_proposal_outlives_its_branch_and_is_no_branch() {
+    let state = state();
+    let repository = open(&state.fixture);
+    let found = || repository.keys_found().expect("readable");
+    let cluster = render::ClusterName::parse("oslo").expect("a valid name");
+    let add = render::rekey::KeyChange::Add("k2".to_owned());
+    let note = KeyNote {
+        open: [(cluster, add)].into(),
+        ..KeyNote::default()
+    };
+    assert_eq!(found().note, KeyNote::default());
+    let mut first = found();
+    propose(&state, &[("paris.yaml", "two\n")]);
+    repository.note_keys(&mut first, &note, 1).expect("written");
+    let asked = state.fixture.git(&["rev-parse", "refs/flotilla/keys-asked"]);
+    repository
+        .note_keys(&mut found(), &note, 2)
+        .expect("it says so already");
+    assert_eq!(state.fixture.git(&["rev-parse", "refs/flotilla/keys-asked"]), asked);
+    assert!(found().branch.is_some());
+    state.fixture.git(&["update-ref", "-d", "refs/heads/flotilla/keys"]);
+    let gone = found();
+    assert_eq!((gone.branch.is_some(), &gone.note), (false, &note));
+    // Of two hubs one is first.
+    let mut late = found();
+    repository
+        .note_keys(&mut found(), &KeyNote::default(), 3)
+        .expect("written");
+    let other = KeyNote {
+        open: BTreeMap::new(),
+        closed: [(note.open.keys().next().expect("one").clone(), Vec::new())].into(),
+    };
+    assert!(matches!(
+        repository.note_keys(&mut late, &other, 4),
+        Err(StateError::Moved { .. })
+    ));
+    state.fsck();
 }

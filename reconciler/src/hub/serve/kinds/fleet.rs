@@ -9,6 +9,7 @@ use tunnel::PublicKey;
 
 use super::super::object::{Object, plain};
 use super::{of, or_dash, ready_cells};
+use crate::hub::engine::KeyWish;
 use crate::hub::knocks::Knock;
 use crate::hub::observe::{FleetView, Observation, Session, short_revision, shown_revision};
 use crate::hub::proposals::proposed_file;
@@ -96,6 +97,12 @@ fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value>
         .iter()
         .map(|(name, change)| key_change(observation, name, change))
         .collect();
+    let contests = observation.state.key_contests();
+    let contests: Vec<_> = contests
+        .iter()
+        .map(|(name, wishes)| key_contest(name, wishes))
+        .collect();
+    put("keyContests", (!contests.is_empty()).then(|| json!(contests)));
     put("keyChanges", (!changes.is_empty()).then(|| json!(changes)));
     put("joining", (!joining.is_empty()).then(|| json!(joining)));
     put("knocking", (!knocking.is_empty()).then(|| json!(knocking)));
@@ -129,6 +136,17 @@ pub(super) fn key_change(observation: &Observation<'_>, name: &ClusterName, chan
         said["message"] = json!(why);
     }
     said
+}
+
+/// A cluster whose agents wish different keys, of which none is proposed.
+fn key_contest(name: &ClusterName, wishes: &[KeyWish]) -> Value {
+    let one = |wish: &KeyWish| format!("{} ({})", wish.next, wish.asker());
+    let all: Vec<_> = wishes.iter().map(one).collect();
+    let message = format!(
+        "its agents wish different keys, and none is proposed: {}; end the one that is not yours, and take its key out",
+        all.join(" or ")
+    );
+    json!({ "cluster": name, "message": message })
 }
 
 /// A caller that is not let in.

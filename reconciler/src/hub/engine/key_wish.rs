@@ -1,0 +1,99 @@
+//! One agent's wish for another key, as hubs hold it: proven, and with what says so to other hubs.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use render::ClusterName;
+use render::time::rfc3339;
+use tunnel::PublicKey;
+
+use crate::key_wish::{CarriedWish, ProvenWish, SignedWish, WishError};
+
+/// What the agent of one cluster wishes. It proved to hold both keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyWish {
+    /// The key that is to go.
+    pub old: PublicKey,
+    /// The key that is to take its place.
+    pub next: PublicKey,
+    /// Whether it was let in with that one.
+    pub is_in_use: bool,
+    /// From which address it was said last, where that is known.
+    pub from: Option<IpAddr>,
+    /// When it was said first, in seconds since 1970.
+    pub since: i64,
+    /// When it was said last.
+    pub last: i64,
+    /// What was signed, and the word of the tunnel.
+    pub(in crate::hub) proof: Arc<(SignedWish, [u8; 32])>,
+}
+
+impl KeyWish {
+    /// One that this hub heard and verified.
+    pub(in crate::hub) fn new(
+        proven: ProvenWish,
+        (from, since, last): (Option<IpAddr>, i64, i64),
+        proof: Arc<(SignedWish, [u8; 32])>,
+    ) -> Self {
+        Self {
+            old: proven.old,
+            next: proven.next,
+            is_in_use: proven.is_in_use,
+            from,
+            since,
+            last,
+            proof,
+        }
+    }
+
+    /// One that another hub tells, verified.
+    pub(in crate::hub) fn of(cluster: &ClusterName, carried: &CarriedWish) -> Result<Self, WishError> {
+        let proven = carried.proven(cluster)?;
+        let binding = STANDARD.decode(&carried.binding).unwrap_or_default();
+        let binding = binding.try_into().map_err(|_| WishError::OtherTunnel)?;
+        let proof = Arc::new((carried.wish.clone(), binding));
+        Ok(Self::new(proven, (carried.from, carried.since, carried.last), proof))
+    }
+
+    /// The same, where another hub tells again what was verified before.
+    pub(in crate::hub) fn repeated(&self, carried: &CarriedWish) -> Option<Self> {
+        let is_same = self.proof.0 == carried.wish && STANDARD.encode(self.proof.1) == carried.binding;
+        is_same.then(|| Self {
+            is_in_use: carried.is_in_use,
+            from: carried.from,
+            since: carried.since,
+            last: carried.last,
+            ..self.clone()
+        })
+    }
+
+    /// As another hub is told it.
+    pub(in crate::hub) fn carried(&self) -> CarriedWish {
+        CarriedWish {
+            wish: self.proof.0.clone(),
+            is_in_use: self.is_in_use,
+            binding: STANDARD.encode(self.proof.1),
+            from: self.from,
+            since: self.since,
+            last: self.last,
+        }
+    }
+
+    /// The key of its tunnel.
+    pub(in crate::hub) fn used(&self) -> PublicKey {
+        if self.is_in_use { self.next } else { self.old }
+    }
+
+    /// Whether a person would read the same.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        (self.old, self.next, self.is_in_use) == (other.old, other.next, other.is_in_use)
+    }
+
+    /// Who asks: by which key, from where and since when.
+    pub(in crate::hub) fn asker(&self) -> String {
+        let from = self.from.map(|from| format!(", from {from}")).unwrap_or_default();
+        format!("asked with {}{from}, since {}", self.used(), rfc3339(self.since))
+    }
+}
