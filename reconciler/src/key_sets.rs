@@ -52,6 +52,28 @@ pub struct KeysKept {
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct KeySet(BTreeSet<PublicKey>);
 
+/// What a hub told of its keys, and which of those that a person gave vouch for it: when the agent is given others, it
+/// counts no more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Noted", into = "Noted")]
+pub struct Vouched {
+    keys: KeySet,
+    /// Empty for what an agent kept that did not know of it yet.
+    by: BTreeSet<PublicKey>,
+}
+
+/// As it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Noted {
+    Vouched {
+        keys: KeySet,
+        by: KeySet,
+    },
+    /// Of an older agent.
+    Keys(KeySet),
+}
+
 /// Keys that are not told, or not believed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HubKeysError {
@@ -163,40 +185,99 @@ impl From<KeySet> for Vec<String> {
     }
 }
 
+impl From<Noted> for Vouched {
+    fn from(noted: Noted) -> Self {
+        match noted {
+            Noted::Vouched { keys, by } => Self { keys, by: by.0 },
+            Noted::Keys(keys) => keys.into(),
+        }
+    }
+}
+
+impl From<Vouched> for Noted {
+    fn from(Vouched { keys, by }: Vouched) -> Self {
+        match by.is_empty() {
+            true => Self::Keys(keys),
+            false => Self::Vouched { keys, by: KeySet(by) },
+        }
+    }
+}
+
+impl From<KeySet> for Vouched {
+    /// As an older agent kept it.
+    fn from(keys: KeySet) -> Self {
+        Self {
+            keys,
+            by: BTreeSet::new(),
+        }
+    }
+}
+
+impl Vouched {
+    /// Those of the given keys that vouch for it.
+    fn by_given(&self, given: &[PublicKey]) -> impl Iterator<Item = PublicKey> {
+        self.by.iter().copied().filter(|key| given.contains(key))
+    }
+
+    fn counts(&self, given: &[PublicKey]) -> bool {
+        self.by_given(given).next().is_some()
+    }
+}
+
+/// What counts of what an agent kept, now that it is given these keys. What was kept without a word of who vouches for it is
+/// taken as vouched for by them.
+pub fn taken_up(given: &[PublicKey], kept: Vec<Vouched>) -> Vec<Vouched> {
+    let adopted = kept.into_iter().map(|set| match set.by.is_empty() {
+        true => Vouched {
+            by: given.iter().take(HUB_KEYS_MAX).copied().collect(),
+            ..set
+        },
+        false => set,
+    });
+    adopted.filter(|set| set.counts(given)).collect()
+}
+
 /// The sets that an agent believes once a hub proved that it has the keys `told`. `given` are those that a person gave the
 /// agent, and `sets` what it was told before, the oldest first.
 ///
 /// What shares a key with `told` was said of the same hub, and counts no more: this is how a key is forgotten. A set that
-/// says nothing beyond `given` is not kept.
-pub fn believe(given: &[PublicKey], sets: &[KeySet], told: KeySet) -> Result<Vec<KeySet>, HubKeysError> {
-    let is_known = told.iter().any(|key| given.contains(&key)) || sets.iter().any(|set| set.shares_a_key_with(&told));
-    if !is_known {
+/// says nothing beyond `given` is not kept. What is kept notes who vouches for it, also by way of sets of before.
+pub fn believe(given: &[PublicKey], sets: &[Vouched], told: KeySet) -> Result<Vec<Vouched>, HubKeysError> {
+    let direct = told.iter().filter(|key| given.contains(key));
+    let of_this_hub = sets.iter().filter(|set| set.keys.shares_a_key_with(&told));
+    let by: BTreeSet<_> = direct.chain(of_this_hub.flat_map(|set| set.by_given(given))).collect();
+    let by: BTreeSet<_> = by.into_iter().take(HUB_KEYS_MAX).collect();
+    if by.is_empty() {
         return Err(HubKeysError::Unknown);
     }
-    let others = sets.iter().filter(|set| !set.shares_a_key_with(&told));
-    let mut believed: Vec<_> = others.cloned().collect();
+    let others = sets.iter().filter(|set| !set.keys.shares_a_key_with(&told));
+    let mut believed: Vec<_> = others.filter(|set| set.counts(given)).cloned().collect();
     if told.iter().any(|key| !given.contains(&key)) {
-        believed.push(told);
+        believed.push(Vouched { keys: told, by });
     }
     Ok(newest(believed))
 }
 
 /// What two agents of one cluster were told: of a hub that both know of, what `own` says counts.
-pub fn merge(found: &[KeySet], own: &[KeySet]) -> Vec<KeySet> {
-    let is_new = |set: &&KeySet| !own.iter().any(|own| own.shares_a_key_with(set));
+pub fn merge(found: &[Vouched], own: &[Vouched]) -> Vec<Vouched> {
+    let is_new = |set: &&Vouched| !own.iter().any(|own| own.keys.shares_a_key_with(&set.keys));
     newest(found.iter().filter(is_new).chain(own).cloned().collect())
 }
 
-fn newest(mut sets: Vec<KeySet>) -> Vec<KeySet> {
+fn newest(mut sets: Vec<Vouched>) -> Vec<Vouched> {
     let too_many = sets.len().saturating_sub(HUB_KEY_SETS_MAX);
     sets.drain(..too_many);
     sets
 }
 
-/// The keys that an agent believes: those that a person gave it, and those that it was told.
-pub fn all(given: &[PublicKey], sets: &[KeySet]) -> Vec<PublicKey> {
+/// The keys that an agent believes: those that a person gave it, and those that it was told and that one of these vouches for.
+pub fn all(given: &[PublicKey], sets: &[Vouched]) -> Vec<PublicKey> {
     let mut keys = given.to_vec();
-    for key in sets.iter().flat_map(KeySet::iter) {
+    for key in sets
+        .iter()
+        .filter(|set| set.counts(given))
+        .flat_map(|set| set.keys.iter())
+    {
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -222,32 +303,66 @@ mod tests {
         KeySet(numbers.map(key).into())
     }
 
+    /// A set that the key of this number vouches for.
+    fn by<const N: usize>(number: usize, numbers: [usize; N]) -> Vouched {
+        Vouched {
+            keys: set(numbers),
+            by: [key(number)].into(),
+        }
+    }
+
     #[track_caller]
-    fn check(given: &[usize], sets: &[KeySet], told: KeySet, expected: Result<Vec<KeySet>, HubKeysError>) {
+    fn check(given: &[usize], sets: &[Vouched], told: KeySet, expected: Result<Vec<Vouched>, HubKeysError>) {
         let given: Vec<_> = given.iter().copied().map(key).collect();
         assert_eq!(believe(&given, sets, told), expected);
     }
 
     #[test]
+    fn an_agent_that_is_given_another_key_believes_no_more_what_the_old_one_vouched_for() {
+        let (old, new) = ([key(1)], [key(5)]);
+        // Somebody who had the old key for a moment vouched for one of his own, and that one for the next.
+        let first = believe(&old, &[], set([1, 8])).expect("the old key vouches");
+        let then = believe(&old, &first, set([8, 9])).expect("what was told vouches");
+        assert_eq!(then, [by(1, [8, 9])]);
+        assert_eq!(all(&old, &then), [1, 8, 9].map(key));
+        assert_eq!(all(&new, &then), new);
+        assert!(taken_up(&new, then.clone()).is_empty());
+        check(&[5], &then, set([9]), Err(HubKeysError::Unknown));
+        check(&[5], &then, set([5, 6]), Ok(vec![by(5, [5, 6])]));
+        // While both are given, both count.
+        assert_eq!(taken_up(&[key(1), key(5)], then.clone()), then);
+        // What is kept without a word of it is taken up once, and then as by the keys of that time.
+        let kept: Vec<Vouched> = serde_json::from_value(serde_json::json!([[key(3).to_string()]])).expect("of before");
+        let taken = taken_up(&old, kept);
+        assert_eq!(taken, [by(1, [3])]);
+        assert!(taken_up(&new, taken).is_empty());
+    }
+
+    #[test]
     fn keys_are_believed_only_from_a_hub_that_has_a_known_one() {
-        check(&[1], &[], set([1, 2]), Ok(vec![set([1, 2])]));
-        check(&[1], &[set([1, 2])], set([2, 3]), Ok(vec![set([2, 3])]));
+        check(&[1], &[], set([1, 2]), Ok(vec![by(1, [1, 2])]));
+        check(&[1], &[by(1, [1, 2])], set([2, 3]), Ok(vec![by(1, [2, 3])]));
         check(&[1], &[], set([2, 3]), Err(HubKeysError::Unknown));
-        check(&[1], &[set([1, 2])], set([3]), Err(HubKeysError::Unknown));
+        check(&[1], &[by(1, [1, 2])], set([3]), Err(HubKeysError::Unknown));
     }
 
     #[test]
     fn a_key_that_the_hub_has_no_more_is_forgotten_unless_a_person_gave_it() {
-        check(&[1], &[set([1, 2])], set([2]), Ok(vec![set([2])]));
-        check(&[1], &[set([2, 3])], set([3]), Ok(vec![set([3])]));
-        check(&[1], &[set([1, 2])], set([1]), Ok(Vec::new()));
+        check(&[1], &[by(1, [1, 2])], set([2]), Ok(vec![by(1, [2])]));
+        check(&[1], &[by(1, [2, 3])], set([3]), Ok(vec![by(1, [3])]));
+        check(&[1], &[by(1, [1, 2])], set([1]), Ok(Vec::new()));
         check(&[1, 2], &[], set([1, 2]), Ok(Vec::new()));
-        assert_eq!(all(&[key(1)], &[set([2, 3])]), [1, 2, 3].map(key));
+        assert_eq!(all(&[key(1)], &[by(1, [2, 3])]), [1, 2, 3].map(key));
     }
 
     #[test]
     fn what_one_hub_says_leaves_another_hub_s_keys_alone() {
-        check(&[1, 5], &[set([1, 2])], set([5, 6]), Ok(vec![set([1, 2]), set([5, 6])]));
+        check(
+            &[1, 5],
+            &[by(1, [1, 2])],
+            set([5, 6]),
+            Ok(vec![by(1, [1, 2]), by(5, [5, 6])]),
+        );
         let mut sets = Vec::new();
         for number in 1..=3 * HUB_KEY_SETS_MAX {
             let given: Vec<_> = (1..=3 * HUB_KEY_SETS_MAX).map(key).collect();
@@ -258,8 +373,8 @@ mod tests {
 
     #[test]
     fn of_two_agents_each_knows_what_the_other_was_told() {
-        let (found, own) = ([set([1, 2]), set([7])], [set([2, 3])]);
-        assert_eq!(merge(&found, &own), [set([7]), set([2, 3])]);
+        let (found, own) = ([by(1, [1, 2]), by(7, [7])], [by(1, [2, 3])]);
+        assert_eq!(merge(&found, &own), [by(7, [7]), by(1, [2, 3])]);
         assert_eq!(merge(&[], &own), own);
         assert_eq!(merge(&found, &[]), found);
     }
@@ -317,12 +432,12 @@ mod tests {
 
     #[test]
     fn a_set_reads_back_as_it_was_kept() {
-        let kept = serde_json::to_string(&set([1, 2])).expect("it is JSON");
+        let kept = serde_json::to_string(&by(1, [1, 2])).expect("it is JSON");
         assert_eq!(
-            serde_json::from_str::<KeySet>(&kept).expect("it reads back"),
-            set([1, 2])
+            serde_json::from_str::<Vouched>(&kept).expect("it reads back"),
+            by(1, [1, 2])
         );
-        assert!(serde_json::from_str::<KeySet>("[]").is_err());
-        assert!(serde_json::from_str::<KeySet>(r#"["x"]"#).is_err());
+        assert!(serde_json::from_str::<Vouched>("[]").is_err());
+        assert!(serde_json::from_str::<Vouched>(r#"["x"]"#).is_err());
     }
 }

@@ -16,7 +16,7 @@ use super::journal::JournalError;
 use super::record::record;
 use super::store::{Absence, Kept, Store};
 use crate::apply::{Desired, Prepare};
-use crate::key_sets::{self, HubKeysError, KeySet};
+use crate::key_sets::{self, HubKeysError, KeySet, Vouched};
 use crate::limits::{JOURNAL_PATIENCE, REPLIES_MAX};
 use crate::wire::{
     Accepted, ContentRequest, Deliver, DeliverReply, Envelope, FramingError, Held, Intake, Refusal, read_message,
@@ -60,7 +60,7 @@ pub(super) struct Shared {
     /// The newest envelope that stands in the journal, with its contents.
     pub(super) recorded: watch::Sender<Option<Mark>>,
     /// The keys of hubs that stand there.
-    pub(super) recorded_keys: watch::Sender<Vec<KeySet>>,
+    pub(super) recorded_keys: watch::Sender<Vec<Vouched>>,
 }
 
 /// An envelope, told from all others.
@@ -102,6 +102,9 @@ impl Holdings {
         hub_keys: Vec<tunnel::PublicKey>,
         notes: watch::Receiver<Option<Absence>>,
     ) -> Self {
+        // What other keys than these vouched for counts no more.
+        let mut kept = kept;
+        kept.hub_keys = key_sets::taken_up(&hub_keys, kept.hub_keys);
         let intake = kept.intake(cluster.clone());
         let mark = kept.held.as_ref().map(Mark::of);
         let shared = Arc::new(Shared {
@@ -171,7 +174,7 @@ impl Shared {
         key_sets::all(&self.hub_keys, &self.kept.borrow().hub_keys)
     }
 
-    async fn take_hub_keys(&self, told: KeySet) -> Result<Vec<KeySet>, HubKeysError> {
+    async fn take_hub_keys(&self, told: KeySet) -> Result<Vec<Vouched>, HubKeysError> {
         // Whoever has this publishes what is kept.
         let _taken = self.taken.lock().await;
         let before = self.kept.borrow().hub_keys.clone();
@@ -191,7 +194,8 @@ impl Shared {
             return Ok(());
         };
         let own_keys = self.kept.borrow().hub_keys.clone();
-        let merged = key_sets::merge(&kept.hub_keys, &own_keys);
+        let found = key_sets::taken_up(&self.hub_keys, kept.hub_keys.clone());
+        let merged = key_sets::merge(&found, &own_keys);
         if merged != own_keys {
             self.kept.send_modify(|kept| Arc::make_mut(kept).hub_keys = merged);
         }

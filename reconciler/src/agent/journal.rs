@@ -31,7 +31,7 @@ pub use files::Files;
 use self::files::LocalFiles;
 use super::secrets::SecretError;
 use super::store::{Absence, Kept, Store};
-use crate::key_sets::KeySet;
+use crate::key_sets::Vouched;
 use crate::wire::Held;
 
 const HELD_FILE: &str = "held.json";
@@ -62,7 +62,7 @@ struct Stands {
     /// Whether the newest contents may not last over a loss of power.
     unsynced: bool,
     absence: Option<Absence>,
-    hub_keys: Vec<KeySet>,
+    hub_keys: Vec<Vouched>,
 }
 
 /// A journal that could not be read or written.
@@ -187,10 +187,10 @@ impl Journal {
     }
 
     /// The keys of hubs that stand in a folder, which may be another agent's at work: the file is there whole or not at all.
-    pub(super) async fn hub_keys_of(folder: PathBuf) -> Result<Vec<KeySet>, JournalError> {
+    pub(super) async fn hub_keys_of(folder: PathBuf) -> Result<Vec<Vouched>, JournalError> {
         let read = move || {
             let path = folder.join(HUB_KEYS_FILE);
-            let keys: Option<Vec<KeySet>> = read_json(&LocalFiles, &path)?;
+            let keys: Option<Vec<Vouched>> = read_json(&LocalFiles, &path)?;
             Ok(keys.unwrap_or_default())
         };
         match tokio::task::spawn_blocking(read).await {
@@ -223,7 +223,7 @@ impl Journal {
     fn read_all(&self) -> Result<Kept, JournalError> {
         let held: Option<Held> = self.read_json(&self.folder.join(HELD_FILE))?;
         let absence = self.read_json(&self.folder.join(ABSENCE_FILE))?;
-        let hub_keys: Option<Vec<KeySet>> = self.read_json(&self.folder.join(HUB_KEYS_FILE))?;
+        let hub_keys: Option<Vec<Vouched>> = self.read_json(&self.folder.join(HUB_KEYS_FILE))?;
         let hub_keys = hub_keys.unwrap_or_default();
         let mut contents = BTreeMap::new();
         for digest in held.iter().flat_map(Held::digests) {

@@ -11,7 +11,7 @@ use render::{ClusterName, Digest};
 use serde::{Deserialize, Serialize};
 
 use super::journal::JournalError;
-use crate::key_sets::KeySet;
+use crate::key_sets::Vouched;
 use crate::wire::{Held, Intake};
 
 /// What is kept.
@@ -24,7 +24,7 @@ pub struct Kept {
     /// For how long no hub was heard of.
     pub absence: Option<Absence>,
     /// Keys of hubs, as they told them.
-    pub hub_keys: Vec<KeySet>,
+    pub hub_keys: Vec<Vouched>,
 }
 
 /// For how long no hub was heard of, when it was written down.

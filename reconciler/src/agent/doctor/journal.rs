@@ -9,7 +9,7 @@ use crate::agent::secrets::SecretJournal;
 use crate::agent::store::Store as _;
 use crate::apply::Tenure;
 use crate::fault::line;
-use crate::key_sets::{self, KeySet};
+use crate::key_sets::{self, Vouched};
 
 /// The keys that are believed, as by an agent that begins now. One that is at work is not disturbed.
 pub(super) async fn examine(patient: &Patient) -> (Vec<PublicKey>, Step) {
@@ -22,6 +22,7 @@ pub(super) async fn examine(patient: &Patient) -> (Vec<PublicKey>, Step) {
     };
     match told {
         Ok(told) => {
+            let told = key_sets::taken_up(&patient.hub_keys, told);
             let all = key_sets::all(&patient.hub_keys, &told);
             let more = all.len().saturating_sub(patient.hub_keys.len());
             let given = patient.hub_keys.len();
@@ -37,7 +38,7 @@ pub(super) async fn examine(patient: &Patient) -> (Vec<PublicKey>, Step) {
     }
 }
 
-async fn in_secrets(patient: &Patient, namespace: &str, prefix: &str) -> Result<Vec<KeySet>, String> {
+async fn in_secrets(patient: &Patient, namespace: &str, prefix: &str) -> Result<Vec<Vouched>, String> {
     let client = patient.client.clone()?;
     let cluster = patient.cluster.clone();
     let journal = SecretJournal::new(client, namespace, prefix, cluster, Tenure::default());

@@ -31,7 +31,7 @@ use self::document::{Document, DocumentError, cut, join};
 use super::journal::JournalError;
 use super::store::{Absence, Kept, Store};
 use crate::apply::Tenure;
-use crate::key_sets::KeySet;
+use crate::key_sets::Vouched;
 use crate::limits::{JOURNAL_BYTES_MAX, JOURNAL_CONCURRENCY, JOURNAL_READ_TRIES};
 use crate::wire::Held;
 
@@ -65,7 +65,7 @@ struct Head {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     absence: Option<Absence>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    hub_keys: Vec<KeySet>,
+    hub_keys: Vec<Vouched>,
 }
 
 /// The document that a head leads to.

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use reconciler::agent::{Absence, JournalError, Kept, SecretError, SecretJournal, Store};
 use reconciler::apply::{self, ApplierOptions, ApplyReport, Tenure};
-use reconciler::key_sets::KeySet;
+use reconciler::key_sets::{KeySet, Vouched};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -72,9 +72,9 @@ impl Holder {
 }
 
 /// What a hub said of its keys.
-fn told_keys() -> Vec<KeySet> {
+fn told_keys() -> Vec<Vouched> {
     let key = |byte| tunnel::PublicKey::from_bytes([byte; 32]).to_string();
-    vec![KeySet::try_from(vec![key(1), key(2)]).expect("they are keys")]
+    vec![KeySet::try_from(vec![key(1), key(2)]).expect("they are keys").into()]
 }
 
 /// What an agent has that took this.
