@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use tunnel::{PublicKey, SecretKey};
 
-use crate::limits::{HUB_KEY_SETS_MAX, HUB_KEYS_MAX};
+use crate::limits::{HUB_KEY_SETS_MAX, HUB_KEYS_MAX, HUBS_ASKED_ABOUT_MAX};
 
 /// The agent's question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ use crate::limits::{HUB_KEY_SETS_MAX, HUB_KEYS_MAX};
 pub struct KeyQuestion {
     /// Base64 of 32 random bytes.
     pub nonce: String,
+    /// Keys of hubs that the agent knows, of which it wants to hear whether they are denied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hubs: Vec<String>,
 }
 
 /// The hub's answer: its keys, the one that it shows first.
@@ -27,6 +30,19 @@ pub struct KeyQuestion {
 pub struct KeyAnswer {
     /// All of them.
     pub keys: Vec<SignedKey>,
+    /// Those of the agent's hubs that this hub's deny list has; none from an older hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<SignedDenials>,
+}
+
+/// Which hubs are denied, as the hub's first key signs it for one question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignedDenials {
+    /// Their keys, as text.
+    pub hubs: Vec<String>,
+    /// Base64 of the signature over nonce and list.
+    pub signature: String,
 }
 
 /// One of the hub's keys, with its own signature.
@@ -99,7 +115,35 @@ impl KeyQuestion {
     pub fn new(nonce: [u8; 32]) -> Self {
         Self {
             nonce: STANDARD.encode(nonce),
+            hubs: Vec::new(),
         }
+    }
+
+    /// The same, asking about these hubs.
+    pub fn about(self, hubs: &[PublicKey]) -> Self {
+        Self {
+            hubs: hubs
+                .iter()
+                .take(HUBS_ASKED_ABOUT_MAX)
+                .map(ToString::to_string)
+                .collect(),
+            ..self
+        }
+    }
+
+    /// The hubs that it asks about. What is no key is none.
+    pub fn hubs(&self) -> BTreeSet<PublicKey> {
+        let hubs = self.hubs.iter().take(HUBS_ASKED_ABOUT_MAX);
+        hubs.filter_map(|key| key.parse().ok()).collect()
+    }
+
+    fn denial_bytes(&self, hubs: &[String]) -> Vec<u8> {
+        let mut text = format!("flotilla denied hubs v1\n{}\n", self.nonce);
+        for key in hubs {
+            text.push_str(key);
+            text.push('\n');
+        }
+        text.into_bytes()
     }
 
     /// What is signed for it. The nonce is checked, so that nobody is made to sign another text.
@@ -131,7 +175,41 @@ impl KeyAnswer {
         };
         Ok(Self {
             keys: texts.into_iter().zip(keys).map(sign).collect(),
+            denied: None,
         })
+    }
+
+    /// The same, with which of the hubs that it was asked about are denied; `key` is the first of the hub's. Of a question
+    /// that is checked.
+    #[must_use]
+    pub fn with_denied(self, question: &KeyQuestion, key: &SecretKey, denied: &BTreeSet<PublicKey>) -> Self {
+        if question.hubs.is_empty() {
+            return self;
+        }
+        let hubs: Vec<_> = denied.iter().map(ToString::to_string).collect();
+        let signature = STANDARD.encode(key.sign(&question.denial_bytes(&hubs)));
+        Self {
+            denied: Some(SignedDenials { hubs, signature }),
+            ..self
+        }
+    }
+
+    /// Which of the hubs that were asked about are denied, if the answer's first key signed it. `None` where the hub says
+    /// nothing of it.
+    pub fn denied(&self, question: &KeyQuestion) -> Result<Option<BTreeSet<PublicKey>>, HubKeysError> {
+        let Some(denied) = &self.denied else { return Ok(None) };
+        let first = self.keys.first().ok_or(HubKeysError::Count(0))?;
+        let key: PublicKey = first
+            .key
+            .parse()
+            .map_err(|_| HubKeysError::NotAKey(first.key.clone()))?;
+        let signature = STANDARD.decode(&denied.signature).unwrap_or_default();
+        if !key.verifies(&question.denial_bytes(&denied.hubs), &signature) {
+            return Err(HubKeysError::NotSigned(key));
+        }
+        let asked = question.hubs();
+        let parsed = denied.hubs.iter().filter_map(|key| key.parse().ok());
+        Ok(Some(parsed.filter(|key| asked.contains(key)).collect()))
     }
 
     /// The keys, if each of them signed this list for this question.
@@ -390,6 +468,7 @@ mod tests {
         assert_eq!(repeated, Err(HubKeysError::NotSigned(old.public())));
         let less = KeyAnswer {
             keys: answer.keys[..1].to_vec(),
+            denied: None,
         };
         assert_eq!(
             less.proven(&question),
@@ -399,6 +478,33 @@ mod tests {
         let mut forged = answer.clone();
         forged.keys[1].key = secret().public().to_string();
         assert!(forged.proven(&question).is_err());
+    }
+
+    #[test]
+    fn which_hubs_are_denied_is_signed_for_one_question_and_about_those_that_were_asked_about() {
+        let (hub, other, third) = (secret(), secret().public(), secret().public());
+        let question = KeyQuestion::new([7; 32]).about(&[other, third]);
+        let answer = KeyAnswer::new(&question, std::iter::once(&hub)).expect("it is signed");
+        assert_eq!(answer.denied(&question), Ok(None), "an older hub");
+        let denied = BTreeSet::from([other]);
+        let answer = answer.with_denied(&question, &hub, &denied);
+        assert_eq!(answer.denied(&question), Ok(Some(denied.clone())));
+        assert!(answer.proven(&question).is_ok(), "its keys are proven as before");
+        // Another question, a list of somebody in between, and a hub that nobody asked about.
+        let again = KeyQuestion::new([8; 32]).about(&[other, third]);
+        assert!(answer.denied(&again).is_err());
+        let mut forged = answer.clone();
+        forged.denied.as_mut().expect("it is there").hubs = vec![third.to_string()];
+        assert!(forged.denied(&question).is_err());
+        let of_one = KeyQuestion::new([7; 32]).about(&[third]);
+        assert_eq!(answer.denied(&of_one), Ok(Some(BTreeSet::new())));
+        let silent = KeyQuestion::new([7; 32]);
+        let plain = KeyAnswer::new(&silent, std::iter::once(&hub)).expect("it is signed");
+        assert_eq!(
+            plain.clone().with_denied(&silent, &hub, &denied),
+            plain,
+            "an older agent"
+        );
     }
 
     #[test]
@@ -424,6 +530,7 @@ mod tests {
         for nonce in ["", "AAAA", "flotilla lineage v1\nnorth\n"] {
             let question = KeyQuestion {
                 nonce: nonce.to_owned(),
+                hubs: Vec::new(),
             };
             let answer = KeyAnswer::new(&question, std::iter::once(&secret));
             assert_eq!(answer, Err(HubKeysError::Nonce), "{nonce}");

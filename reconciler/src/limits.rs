@@ -974,6 +974,9 @@ pub const HUB_KEYS_MAX: usize = 8;
 /// How often a hub looks at the files of its own keys: a person waits for it, and it reads a few hundred bytes.
 pub const HUB_KEY_FILES_LOOK: Duration = Duration::from_secs(2);
 
+/// Keys of hubs that an agent asks a hub about: those of a few hubs, each with two.
+pub const HUBS_ASKED_ABOUT_MAX: usize = 16;
+
 /// Sets of hubs' keys that an agent keeps: more than it dials hubs.
 pub const HUB_KEY_SETS_MAX: usize = 16;
 

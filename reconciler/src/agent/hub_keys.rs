@@ -1,10 +1,11 @@
 //! Asks a hub over its tunnel which keys it has.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-use tunnel::{KeyError, Opener, TargetClass};
+use tunnel::{KeyError, Opener, PublicKey, TargetClass};
 
 use super::deliver::Holdings;
 use crate::key_sets::{HubKeysError, KeyAnswer, KeyQuestion, KeysKept};
@@ -25,13 +26,13 @@ pub(super) enum AskError {
 }
 
 /// Asks, and asks again in the same stream, which a hub answers once it has other keys.
-pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener) {
+pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener, denies: impl Fn(BTreeSet<PublicKey>) + Send) {
     let stream = match opener.open(TargetClass::Keys, "", KEY_STEP_TIMEOUT).await {
         Ok(stream) => stream,
         // An older hub has one key, and no answer.
         Err(error) => return tracing::debug!(%error, "Hub took no keys stream."),
     };
-    match converse(&holdings, stream).await {
+    match converse(&holdings, stream, denies).await {
         Ok(()) => {}
         Err(AskError::Stream(error)) => {
             tracing::debug!(error = &error as &dyn std::error::Error, "Lost keys stream.");
@@ -44,7 +45,11 @@ pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener) {
 }
 
 /// One question, its answer, and the word that it is kept; and so on until the hub says no more.
-pub(super) async fn converse<S>(holdings: &Holdings, stream: S) -> Result<(), AskError>
+pub(super) async fn converse<S>(
+    holdings: &Holdings,
+    stream: S,
+    denies: impl Fn(BTreeSet<PublicKey>),
+) -> Result<(), AskError>
 where
     S: AsyncRead + AsyncWrite,
 {
@@ -53,6 +58,7 @@ where
     let mut is_first = true;
     loop {
         let question = KeyQuestion::new(tunnel::fresh_bytes().map_err(AskError::Nonce)?);
+        let question = question.about(&holdings.hub_keys());
         write_message(&mut writer, &question).await.map_err(AskError::Stream)?;
         let answer = read_message_within::<_, KeyAnswer>(&mut reader, KEY_MESSAGE_BYTES_MAX);
         let answer = match is_first {
@@ -67,7 +73,12 @@ where
         };
         let keys = answer.keys.len();
         let told = answer.proven(&question).map_err(AskError::Unbelieved)?;
+        let denied = answer.denied(&question).map_err(AskError::Unbelieved)?;
         holdings.take_hub_keys(told).await.map_err(AskError::Unbelieved)?;
+        // Of a hub whose keys are believed.
+        if let Some(denied) = denied {
+            denies(denied);
+        }
         write_message(&mut writer, &KeysKept { keys })
             .await
             .map_err(AskError::Stream)?;
@@ -79,7 +90,7 @@ where
 mod tests {
     use render::ClusterName;
     use tokio::sync::watch;
-    use tunnel::{PublicKey, SecretKey};
+    use tunnel::SecretKey;
 
     use super::*;
     use crate::agent::{Journal, Store};
@@ -115,7 +126,7 @@ mod tests {
             // Whoever asks again hears that nobody is there.
             last.expect("it is read")
         };
-        let (done, last) = tokio::join!(converse(agent, near), hub);
+        let (done, last) = tokio::join!(converse(agent, near, |_| {}), hub);
         (
             done.or_else(|error| {
                 if matches!(error, AskError::Stream(_)) {
@@ -177,7 +188,7 @@ mod tests {
             }
         };
         tokio::select! {
-            asked = converse(&agent, near) => unreachable!("the hub goes on: {asked:?}"),
+            asked = converse(&agent, near, |_| {}) => unreachable!("the hub goes on: {asked:?}"),
             () = hub => {}
         }
         assert_eq!(

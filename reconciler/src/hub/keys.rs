@@ -36,9 +36,9 @@ pub(super) enum TellError {
     Denied,
 }
 
-/// Answers questions: the first one at once, and each later one when there are other keys than the agent was told of. Says
-/// by `kept` that the agent keeps those that there are.
-pub(super) async fn tell<S>(keys: &HubKeys, stream: S, kept: impl Fn()) -> Result<(), TellError>
+/// Answers questions: the first one at once, and each later one when there are other keys than the agent was told of, or
+/// other hubs that it asks about are denied. Says by `kept` that the agent keeps those that there are.
+pub(super) async fn tell<S>(keys: &HubKeys, registry: &Registry, stream: S, kept: impl Fn()) -> Result<(), TellError>
 where
     S: AsyncRead + AsyncWrite,
 {
@@ -53,6 +53,11 @@ where
     loop {
         let told = keys.borrow_and_update().clone();
         let answer = KeyAnswer::new(&question, told.iter().map(AsRef::as_ref)).map_err(TellError::Question)?;
+        let denied = registry.denied_of(&question.hubs());
+        let answer = match told.first() {
+            Some(first) => answer.with_denied(&question, first, &denied),
+            None => answer,
+        };
         write_message(&mut writer, &answer).await.map_err(TellError::Stream)?;
         // As long as the tunnel stands: an agent that waits for its Lease writes nothing before it has it.
         let said = read_message_within::<_, KeysKept>(&mut reader, KEY_MESSAGE_BYTES_MAX).await;
@@ -66,9 +71,16 @@ where
             return Ok(());
         };
         question = next;
-        if keys.changed().await.is_err() {
-            // They are what they are as long as this hub runs.
-            return std::future::pending().await;
+        let hubs = question.hubs();
+        let others = async {
+            if keys.changed().await.is_err() {
+                // They are what they are as long as this hub runs.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = others => {}
+            () = registry.denied_other(&hubs, &denied) => {}
         }
     }
 }
@@ -184,6 +196,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_agent_is_told_at_once_which_hubs_are_denied_and_which_are_no_more() {
+        let hub = Arc::new(SecretKey::generate().expect("there is randomness"));
+        let other = SecretKey::generate().expect("there is randomness").public();
+        let list = watch::Sender::new(KeyList::from([Arc::clone(&hub)]));
+        let (mut near, far) = tokio::io::duplex(1 << 12);
+        let (keys, registry) = (list.subscribe(), Registry::default());
+        let agent = async {
+            for (round, text) in [(1, String::new()), (2, other.to_string()), (3, String::new())] {
+                let question = KeyQuestion::new([round; 32]).about(&[other]);
+                write_message(&mut near, &question).await.expect("it is open");
+                registry.deny(Denied::parse(&text).expect("a list"));
+                let answer = read_message_within::<_, KeyAnswer>(&mut near, KEY_MESSAGE_BYTES_MAX).await;
+                let answer = answer.expect("it is read").expect("it is told");
+                let denied = answer.denied(&question).expect("it is signed").expect("it was asked");
+                assert_eq!(denied.contains(&other), !text.is_empty());
+                let all = KeysKept { keys: 1 };
+                write_message(&mut near, &all).await.expect("it is open");
+            }
+        };
+        tokio::select! {
+            told = tell(&keys, &registry, far, || {}) => unreachable!("it goes on: {told:?}"),
+            () = agent => {}
+        }
+    }
+
+    #[tokio::test]
     async fn an_agent_is_told_other_keys_in_the_same_tunnel_once_there_are_any() {
         let [old, new] = [(); 2].map(|()| Arc::new(SecretKey::generate().expect("there is randomness")));
         let lists = watch::Sender::new(KeyList::from([Arc::clone(&old)]));
@@ -208,8 +246,9 @@ mod tests {
                 counted.wait_for(|count| *count == round).await.expect("it is noted");
             }
         };
+        let registry = Registry::default();
         tokio::select! {
-            told = tell(&keys, far, || kept.send_modify(|count| *count += 1)) => unreachable!("it goes on: {told:?}"),
+            told = tell(&keys, &registry, far, || kept.send_modify(|count| *count += 1)) => unreachable!("it goes on: {told:?}"),
             () = agent => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Who may connect: the registered clusters' keys, as the accepted revision says, without those that the hub's own deny
 //! list has; and who asked and may not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -167,6 +167,16 @@ impl Registry {
         self.known.borrow().denied.has_key(key)
     }
 
+    /// Those of some keys that the deny list has.
+    pub(super) fn denied_of(&self, keys: &BTreeSet<PublicKey>) -> BTreeSet<PublicKey> {
+        denied_of(&self.known.borrow().denied, keys)
+    }
+
+    /// Waits until those are others than these.
+    pub(super) async fn denied_other(&self, keys: &BTreeSet<PublicKey>, than: &BTreeSet<PublicKey>) {
+        self.wait(|known| denied_of(&known.denied, keys) != *than).await;
+    }
+
     /// Waits until the deny list has a key.
     pub(super) async fn denied(&self, key: &PublicKey) {
         self.wait(|known| known.denied.has_key(key)).await;
@@ -294,6 +304,10 @@ impl Registry {
     pub(super) fn news(&self) -> Option<Vec<Knock>> {
         self.knocks().news(seconds())
     }
+}
+
+fn denied_of(denied: &Denied, keys: &BTreeSet<PublicKey>) -> BTreeSet<PublicKey> {
+    keys.iter().copied().filter(|key| denied.has_key(key)).collect()
 }
 
 impl KeyLookup for Registry {

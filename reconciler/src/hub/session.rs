@@ -343,7 +343,7 @@ impl Sessions {
     async fn keys(&self, (cluster, epoch): (&ClusterName, u64), responder: Responder) {
         let Ok(stream) = responder.accept() else { return };
         let kept = || self.connections.has_keys(cluster, epoch);
-        if let Err(error) = keys::tell(&self.keys, stream, kept).await {
+        if let Err(error) = keys::tell(&self.keys, &self.registry, stream, kept).await {
             let error = &error as &dyn std::error::Error;
             tracing::debug!(cluster = %cluster, error, "Lost keys stream.");
         }

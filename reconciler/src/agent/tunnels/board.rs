@@ -1,11 +1,12 @@
 //! What the lines of an agent know of each other: who has which hub, and which addresses hubs told of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::Uri;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use tunnel::PublicKey;
 
 use crate::agent::gate::is_guarded;
 use crate::limits::{HUB_LINES_MAX, HUB_TUNNELS_WANTED, LEARNED_FAILURES_MAX};
@@ -17,6 +18,8 @@ pub(super) type Number = usize;
 pub(super) struct Board {
     lines: Mutex<BTreeMap<Number, Entry>>,
     changed: Notify,
+    /// Keys of hubs that a hub at an address of a person's says are denied: line → what its hub said last.
+    denied: watch::Sender<BTreeMap<Number, BTreeSet<PublicKey>>>,
 }
 
 /// An address of a hub.
@@ -91,6 +94,30 @@ impl Board {
         self.changed.notify_one();
     }
 
+    /// The hub of a line says which hubs are denied there. That counts from a hub to which a person led this agent, and
+    /// against those to which a hub did: so a hub that is shut out shuts out none in its turn.
+    pub(super) fn denies(&self, own: Number, hubs: BTreeSet<PublicKey>) {
+        let is_given = self.lines().get(&own).is_some_and(|entry| entry.address.is_given);
+        if is_given {
+            self.denied
+                .send_if_modified(|denied| denied.insert(own, hubs.clone()) != Some(hubs));
+        }
+    }
+
+    /// Whether a hub with this key is not to be dialled at an address.
+    pub(super) fn is_denied(&self, address: &Address, key: &PublicKey) -> bool {
+        !address.is_given && self.denied.borrow().values().any(|hubs| hubs.contains(key))
+    }
+
+    /// Waits until it is.
+    pub(super) async fn denied(&self, address: &Address, key: &PublicKey) {
+        let mut denied = self.denied.subscribe();
+        let is_denied = |denied: &BTreeMap<_, BTreeSet<_>>| denied.values().any(|hubs| hubs.contains(key));
+        if address.is_given || denied.wait_for(is_denied).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// A line has no tunnel any more.
     pub(super) fn down(&self, own: Number) {
         if let Some(entry) = self.lines().get_mut(&own) {
@@ -160,6 +187,8 @@ fn add(lines: &mut BTreeMap<Number, Entry>, url: &str, hubs: usize, is_given: bo
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn board(given: &[&str]) -> Board {
@@ -247,6 +276,35 @@ mod tests {
         let board = board(&["wss://a", "wss://b"]);
         board.up(0, "hub-a", &urls(&["wss://c"]));
         assert_eq!(started(&board), ["wss://a", "wss://b"]);
+    }
+
+    #[tokio::test]
+    async fn what_a_persons_hub_denies_is_left_where_a_hub_led_there_and_nowhere_else() {
+        let board = board(&["wss://a"]);
+        assert_eq!(started(&board), ["wss://a"]);
+        board.up(0, "hub-a", &urls(&["wss://b"]));
+        assert_eq!(started(&board), ["wss://b"]);
+        let [a, b] = [1, 2].map(|number| PublicKey::from_bytes([number; 32]));
+        let address = |url: &str, is_given| Address {
+            url: url.to_owned(),
+            is_given,
+        };
+        let (given, led) = (address("wss://a", true), address("wss://b", false));
+        // The hub that the first one led to says the same of that one, and is not heard.
+        board.denies(1, BTreeSet::from([a, b]));
+        assert!(!board.is_denied(&given, &a) && !board.is_denied(&led, &b));
+        let mut left = std::pin::pin!(board.denied(&led, &b));
+        let is_left = |over: Option<()>| over.is_some();
+        assert!(!is_left(left.as_mut().now_or_never()));
+        board.denies(0, BTreeSet::from([b]));
+        assert!(is_left(left.now_or_never()), "a tunnel that stands is left");
+        assert!(board.is_denied(&led, &b) && !board.is_denied(&led, &a));
+        assert!(
+            !board.is_denied(&address("wss://b", true), &b),
+            "a person says otherwise"
+        );
+        board.denies(0, BTreeSet::new());
+        assert!(!board.is_denied(&led, &b));
     }
 
     #[test]

@@ -101,7 +101,8 @@ impl Line {
     /// One tunnel, or none.
     async fn one(&mut self, shutdown: &CancellationToken) -> Next {
         let dialer = &self.dialer;
-        let (pins, (key, which)) = (dialer.holdings.hub_keys(), dialer.keys.of(self.key));
+        let (mut pins, (key, which)) = (dialer.holdings.hub_keys(), dialer.keys.of(self.key));
+        pins.retain(|pin| !self.board.is_denied(&self.address, pin));
         self.key = which;
         let mut options = dialer
             .way
@@ -152,14 +153,21 @@ impl Line {
         let used = self.key;
         let presence = Keeper::connected(&self.dialer.keeper);
         let (dialer, ended) = (Arc::clone(&self.dialer), shutdown.child_token());
+        let (board, number, hub) = (Arc::clone(&self.board), self.number, tunnel.peer.key);
         let serving = async move {
-            let outcome = Box::pin(serve(&dialer, tunnel, (used, stand), leave, &ended)).await;
+            let denies = move |hubs| board.denies(number, hubs);
+            let outcome = Box::pin(serve(&dialer, tunnel, (used, stand, denies), leave, &ended)).await;
             drop(presence);
             outcome
         };
         let mut serving = Box::pin(serving.in_current_span());
         let next = tokio::select! {
             biased;
+            () = self.board.denied(&self.address, &hub) => {
+                // With all that goes on in it.
+                tracing::warn!(peer = %self.address.url, "Left a hub that another one led to and that a hub of this agent's denies.");
+                return Next::After(Outcome::Refused);
+            }
             outcome = &mut serving => {
                 return self.with_other_key(outcome).unwrap_or(Next::After(outcome));
             }

@@ -1,5 +1,6 @@
 //! One tunnel from its handshake to its end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tunnel::backoff::Outcome;
-use tunnel::{GoAwayReason, Opener, TargetClass, Tunnel};
+use tunnel::{GoAwayReason, Opener, PublicKey, TargetClass, Tunnel};
 
 use super::Dialer;
 use crate::agent::counts::Left;
@@ -21,11 +22,15 @@ use crate::limits::{DRAIN_TIMEOUT, REPLACED_DRAIN_TIMEOUT, REPORT_OPEN_TIMEOUT};
 
 /// Serves a tunnel to its end, and says what that means for the next dial. A hub that wants to be left is told of by
 /// `leave` before, with how long the tunnel had lived: then the next one may be dialled while the streams of this one end.
-/// `stand` hears how the agent's keys stand.
+/// `stand` hears how the agent's keys stand, and `denies` which other hubs this one denies.
 pub(super) async fn serve(
     dialer: &Dialer,
     tunnel: Tunnel,
-    (used, stand): (Which, watch::Sender<KeyStand>),
+    (used, stand, denies): (
+        Which,
+        watch::Sender<KeyStand>,
+        impl Fn(BTreeSet<PublicKey>) + Send + 'static,
+    ),
     leave: oneshot::Sender<(Outcome, Duration)>,
     shutdown: &CancellationToken,
 ) -> Outcome {
@@ -41,7 +46,7 @@ pub(super) async fn serve(
     let ended = shutdown.child_token();
     let _end = ended.clone().drop_guard();
     let silent = CancellationToken::new();
-    let keys = hub_keys::ask(Arc::clone(&dialer.holdings), opener.clone());
+    let keys = hub_keys::ask(Arc::clone(&dialer.holdings), opener.clone(), denies);
     spawn(&tasks, &ended, keys, "keys");
     let which = (dialer.cluster.clone(), used);
     let wish = own_keys::wish(dialer.keys.clone(), which, (opener.clone(), peer), stand);

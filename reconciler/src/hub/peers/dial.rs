@@ -135,7 +135,8 @@ impl Connection {
             let keys = self.peer.keys.iter().copied();
             let keys: Vec<_> = keys.filter(|key| !registry.has_denied(key)).collect();
             if keys.is_empty() {
-                // Nobody waits for a hub that is shut out.
+                // Nobody waits for a hub that is shut out, and no agent is led there.
+                self.dialling.endpoints.shut_out(&self.peer.url);
                 self.dialling.first_words.tried(&self.peer.url);
                 changes.next().await;
                 continue;

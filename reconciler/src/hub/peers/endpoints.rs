@@ -36,6 +36,11 @@ impl Endpoints {
         self.all.send_replace(all(&others, &self.own));
     }
 
+    /// Another hub is shut out: no agent is led there.
+    pub(super) fn shut_out(&self, peer: &str) {
+        self.told(peer, Vec::new());
+    }
+
     /// What agents are told: as it is at each of their dials.
     pub(in crate::hub) fn all(&self) -> watch::Receiver<Vec<String>> {
         self.all.subscribe()
@@ -64,5 +69,7 @@ mod tests {
         assert_eq!(*told.borrow(), expected);
         endpoints.told("b", urls(&["wss://b-moved"]));
         assert_eq!(*told.borrow(), ["wss://b-moved", "wss://a", "wss://both"]);
+        endpoints.shut_out("b");
+        assert_eq!(*told.borrow(), ["wss://a", "wss://both"], "nobody is led there");
     }
 }
