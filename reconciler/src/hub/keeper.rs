@@ -11,10 +11,10 @@ use render::guard::Holdings;
 use render::published::ReleaseRecord;
 use render::{Digest, Published, Revision};
 use tokio::time::Instant;
-use tunnel::PublicKey;
 
 use super::engine::{Event, Proposed, StateCommit, StateHead, StateRefs, Write};
 use super::keys::HubKeys;
+use super::peers::PeerKeys;
 use super::publish::{CommitId, Decision, Marks, StateError, StateRef, StateRepository, message};
 use super::repository::Relation;
 use crate::telemetry::elapsed_ms;
@@ -29,7 +29,7 @@ pub(super) struct Keeper {
     /// The hub's own keys, by which its proposals are known; none for a keeper that proposes nothing.
     keys: Option<HubKeys>,
     /// Those of other hubs.
-    others: Vec<PublicKey>,
+    others: Arc<PeerKeys>,
 }
 
 /// Where the hub last knew its refs.
@@ -60,12 +60,12 @@ impl Keeper {
             repository,
             newest: Mutex::default(),
             keys: None,
-            others: Vec::new(),
+            others: Arc::default(),
         }
     }
 
     /// One whose proposals are known by these keys from those of other hubs.
-    pub(super) fn with_keys(self, keys: HubKeys, others: Vec<PublicKey>) -> Self {
+    pub(super) fn with_keys(self, keys: HubKeys, others: Arc<PeerKeys>) -> Self {
         Self {
             keys: Some(keys),
             others,
@@ -82,7 +82,7 @@ impl Keeper {
                 .flat_map(|keys| keys.iter())
                 .map(|key| key.public())
                 .collect(),
-            others: self.others.clone(),
+            others: self.others.all(),
         }
     }
 

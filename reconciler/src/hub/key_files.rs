@@ -18,6 +18,8 @@ use crate::limits::{HUB_KEY_FILES_LOOK, HUB_KEYS_MAX};
 /// Why the keys of before go on.
 #[derive(Debug, thiserror::Error)]
 enum FilesError {
+    #[error("it is not known whether there is a next key")]
+    Next(#[source] std::io::Error),
     #[error("a key cannot be read")]
     Read(#[source] KeyError),
     #[error("no certificate can be made of the first key")]
@@ -54,6 +56,20 @@ fn step(present: &[PublicKey], found: &[PublicKey]) -> Result<bool, StepError> {
         true => Ok(true),
         false => Err(StepError::Unknown),
     }
+}
+
+/// The files that count: beside a single one also `<file>.next`, while that is there, so that a hub that was started with one
+/// key gets another without another start. Blocks.
+fn with_next(mut files: Vec<PathBuf>) -> std::io::Result<Vec<PathBuf>> {
+    if let [only] = files.as_slice() {
+        let mut next = only.clone().into_os_string();
+        next.push(".next");
+        let next = PathBuf::from(next);
+        if next.try_exists()? {
+            files.push(next);
+        }
+    }
+    Ok(files)
 }
 
 /// What follows the files.
@@ -94,9 +110,12 @@ impl Follower {
 
     async fn look(&self) -> Result<(), FilesError> {
         let files = self.files.clone();
-        let read = move || files.iter().map(|file| SecretKey::load(file).map(Arc::new)).collect();
-        let found: Result<Vec<_>, _> = blocking(read).await;
-        let found = found.map_err(FilesError::Read)?;
+        let found = blocking(move || {
+            let files = with_next(files).map_err(FilesError::Next)?;
+            let read = files.iter().map(|file| SecretKey::load(file).map(Arc::new));
+            read.collect::<Result<Vec<_>, _>>().map_err(FilesError::Read)
+        });
+        let found = found.await?;
         let present: Vec<_> = self.keys.borrow().iter().map(|key| key.public()).collect();
         let public: Vec<_> = found.iter().map(|key| key.public()).collect();
         if !step(&present, &public)? {
@@ -136,6 +155,29 @@ mod tests {
         check(&[2, 1], &[2], Ok(true));
         check(&[1], &[2, 1], Err(StepError::Unknown));
         check(&[1, 2], &[3], Err(StepError::Unknown));
+    }
+
+    #[test]
+    fn a_hub_that_was_started_with_one_key_finds_its_next_one_beside_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        assert_eq!(
+            with_next(vec![path("hub.key")]).expect("it is known"),
+            [path("hub.key")]
+        );
+        std::fs::write(path("hub.key.next"), "").expect("it is writable");
+        let both = [path("hub.key"), path("hub.key.next")];
+        assert_eq!(with_next(vec![path("hub.key")]).expect("it is known"), both);
+        let several = vec![path("hub.key"), path("other.key")];
+        assert_eq!(
+            with_next(several.clone()).expect("it is known"),
+            several,
+            "flags say all"
+        );
+        // Its steps are those of several files.
+        check(&[1], &[1, 2], Ok(true));
+        check(&[1, 2], &[2, 1], Ok(true));
+        check(&[2, 1], &[2], Ok(true));
     }
 
     #[test]

@@ -82,6 +82,11 @@ impl State {
         now: i64,
     ) {
         let waited = !self.peers.have_told();
+        // Of a clock that is ahead, or of a hub that lies.
+        let clusters = clusters
+            .into_iter()
+            .map(|(name, since)| (name, since.min(now)))
+            .collect();
         let before: Vec<_> = self.clusters.keys().map(|name| self.peers.heard_since(name)).collect();
         self.peers.set(peer, clusters);
         let names: Vec<_> = self.clusters.keys().cloned().collect();

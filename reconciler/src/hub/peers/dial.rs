@@ -10,29 +10,34 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tunnel::backoff::Backoff;
-use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, SecretKey, TargetClass, Tunnel};
+use tunnel::{ConnectOptions, Open, OpenCode, OpenError, Opener, TargetClass, Tunnel};
 
 use super::endpoints::Endpoints;
 use super::first_words::FirstWords;
 use super::heard::{Heard, Told};
-use super::{Peer, name, now_ms, twins};
+use super::{Peer, PeerKeys, name, now_ms, twins};
 use crate::fault::line;
 use crate::hub::asking::Door;
 use crate::hub::clock::seconds;
 use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::engine::{Event, KeyWish};
+use crate::hub::keys::HubKeys;
 use crate::hub::registry::Registry;
 use crate::hub::session::drained;
+use crate::key_sets::{KeyAnswer, KeyQuestion, KeysKept};
 use crate::limits::{
-    DRAIN_TIMEOUT, PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE, SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT,
+    DRAIN_TIMEOUT, KEY_MESSAGE_BYTES_MAX, KEY_STEP_TIMEOUT, PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE,
+    SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT,
 };
-use crate::wire::{Hop, PeerWord, WITH_ASKS, read_message};
+use crate::wire::{Hop, PeerWord, WITH_ASKS, read_message, read_message_within, write_message};
 
 /// What dialling other hubs needs.
 #[derive(Clone)]
 pub(in crate::hub) struct Dialling {
-    pub(in crate::hub) key: Arc<SecretKey>,
+    /// This hub's own, of which it shows the first.
+    pub(in crate::hub) keys: HubKeys,
+    pub(in crate::hub) peer_keys: Arc<PeerKeys>,
     pub(in crate::hub) server_id: String,
     pub(in crate::hub) dispatch: Arc<Dispatch>,
     pub(in crate::hub) connections: Arc<Connections>,
@@ -132,7 +137,7 @@ impl Connection {
             let registry = &self.dialling.registry;
             // From before the look at the list, so that no change is missed.
             let mut changes = registry.changes();
-            let keys = self.peer.keys.iter().copied();
+            let keys = self.dialling.peer_keys.keys(&self.peer.url).into_iter();
             let keys: Vec<_> = keys.filter(|key| !registry.has_denied(key)).collect();
             if keys.is_empty() {
                 // Nobody waits for a hub that is shut out, and no agent is led there.
@@ -141,11 +146,14 @@ impl Connection {
                 changes.next().await;
                 continue;
             }
+            let Some(key) = self.dialling.keys.borrow().first().cloned() else {
+                return;
+            };
             let options = ConnectOptions::new(
                 self.peer.url.clone(),
                 keys,
                 name(&self.dialling.server_id),
-                Arc::clone(&self.dialling.key),
+                key,
                 now_ms(),
             );
             let born = Instant::now();
@@ -164,6 +172,7 @@ impl Connection {
                         }
                         reason = tunnel.session.closed() => reason.to_string(),
                         reason = self.listen(&tunnel.opener, &mut since) => reason,
+                        reason = self.learn(&tunnel.opener) => reason,
                     };
                     self.pool.set(self.place, None);
                     tracing::info!(peer = %self.peer.url, reason, "Lost another hub.");
@@ -189,6 +198,41 @@ impl Connection {
             let (next, wait) = backoff.after(outcome, tunnel::backoff::random());
             backoff = next;
             sleep(wait).await;
+        }
+    }
+
+    /// Follows the other hub's keys, on the first connection alone, as long as that stands.
+    async fn learn(&self, opener: &Opener) -> String {
+        if self.place == 0
+            && let Err(error) = self.converse(opener).await
+        {
+            tracing::debug!(peer = %self.peer.url, error, "Follows another hub's keys no more.");
+        }
+        std::future::pending().await
+    }
+
+    async fn converse(&self, opener: &Opener) -> Result<(), String> {
+        // An older hub refuses it.
+        let stream = opener.open(TargetClass::Keys, "", KEY_STEP_TIMEOUT).await;
+        let mut stream = Box::pin(stream.map_err(|error| error.to_string())?);
+        loop {
+            let question = KeyQuestion::new(tunnel::fresh_bytes().map_err(|error| line(&error))?);
+            write_message(&mut stream, &question)
+                .await
+                .map_err(|error| line(&error))?;
+            // Until that hub has other keys.
+            let answer = read_message_within::<_, KeyAnswer>(&mut stream, KEY_MESSAGE_BYTES_MAX).await;
+            let answer = answer.map_err(|error| line(&error))?.ok_or("it says no more")?;
+            let keys = answer.keys.len();
+            let told = answer.proven(&question);
+            let taken = told.and_then(|told| self.dialling.peer_keys.take(&self.peer.url, told));
+            if taken.map_err(|error| line(&error))? {
+                // docs/register-a-cluster.md quotes this line.
+                tracing::info!(peer = %self.peer.url, keys, "Follows another hub's keys; name them in --peer at the next start.");
+            }
+            write_message(&mut stream, &KeysKept { keys })
+                .await
+                .map_err(|error| line(&error))?;
         }
     }
 

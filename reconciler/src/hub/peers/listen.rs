@@ -1,7 +1,7 @@
 //! Connections of other hubs: they are told who is connected here, and their streams go on to those clusters.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -17,13 +17,14 @@ use tunnel::{
 use super::endpoints::Endpoints;
 use super::judge::Goal;
 use super::words::Words;
-use super::{NAMES, now_ms};
+use super::{NAMES, PeerKeys, now_ms};
 use crate::audit::AuditLog;
 use crate::fault::line;
 use crate::hub::SharedState;
 use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::doorstep::{self, Doorstep, Known, Place};
+use crate::hub::keys::{self, HubKeys};
 use crate::hub::registry::Registry;
 use crate::hub::session::drained;
 use crate::limits::{DRAIN_TIMEOUT, PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK, SESSION_CLOSE_TIMEOUT};
@@ -43,7 +44,10 @@ pub(in crate::hub) struct Here {
 /// What answering other hubs needs.
 #[derive(Clone)]
 pub(in crate::hub) struct Listening {
-    options: AcceptOptions,
+    /// With the key that is shown.
+    options: Arc<Mutex<(PublicKey, Arc<AcceptOptions>)>>,
+    /// This hub's own.
+    keys: HubKeys,
     pub(super) here: Here,
     pub(super) audit: AuditLog,
     /// What is said of this hub before all that it hears.
@@ -51,21 +55,22 @@ pub(in crate::hub) struct Listening {
 }
 
 impl Listening {
-    /// `keys` are those of the other hubs: nobody else is let in, and none that the deny list has.
+    /// `peer_keys` are those of the other hubs: nobody else is let in, and none that the deny list has.
     pub(in crate::hub) fn new(
-        key: Arc<SecretKey>,
-        keys: Vec<PublicKey>,
+        (key, keys, peer_keys): (Arc<SecretKey>, HubKeys, Arc<PeerKeys>),
         here: Here,
         audit: AuditLog,
         endpoints: &Endpoints,
     ) -> Result<Self, TlsError> {
         let registry = Arc::clone(&here.registry);
-        let keys = move |name: &str| {
-            let counting = keys.iter().filter(|key| !registry.has_denied(key));
-            name.starts_with(NAMES).then(|| counting.copied().collect())
+        let counting = move |name: &str| {
+            let counting = || peer_keys.all().into_iter().filter(|key| !registry.has_denied(key));
+            name.starts_with(NAMES).then(|| counting().collect())
         };
+        let options = AcceptOptions::new(Arc::clone(&key), Arc::new(counting))?;
         Ok(Self {
-            options: AcceptOptions::new(key, Arc::new(keys))?,
+            options: Arc::new(Mutex::new((key.public(), Arc::new(options)))),
+            keys,
             here,
             audit,
             begin: PeerWord::Begin {
@@ -76,6 +81,22 @@ impl Listening {
     }
 }
 
+impl Listening {
+    /// With the key that is shown now.
+    fn accept_options(&self) -> Arc<AcceptOptions> {
+        let mut options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = self.keys.borrow().first().cloned();
+        if let Some(first) = first.filter(|first| first.public() != options.0) {
+            let key = first.public();
+            match options.1.with_key(first) {
+                Ok(new) => *options = (key, Arc::new(new)),
+                Err(error) => tracing::error!(error = line(&error), "Shows other hubs the key of before."),
+            }
+        }
+        Arc::clone(&options.1)
+    }
+}
+
 /// Lets other hubs in until shutdown, and then waits a while for what goes by a hop.
 pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, shutdown: CancellationToken) {
     let known = Arc::<Known>::default();
@@ -83,7 +104,7 @@ pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, 
     let serve = |socket: TcpStream, from: SocketAddr, place: Place| {
         let (listening, known, shutdown) = (listening.clone(), Arc::clone(&known), shutdown.clone());
         let serve = async move {
-            match Box::pin(tunnel::accept(socket, &listening.options)).await {
+            match Box::pin(tunnel::accept(socket, &listening.accept_options())).await {
                 Ok(tunnel) => {
                     known.proven(from.ip());
                     drop(place);
@@ -159,6 +180,12 @@ impl Listening {
                     let Ok(stream) = responder.accept() else { return };
                     if let Err(error) = self.tell(stream, open.target == WITH_ASKS).await {
                         tracing::debug!(error = line(&error), "Lost the stream to another hub.");
+                    }
+                }
+                TargetClass::Keys if open.target.is_empty() => {
+                    let Ok(stream) = responder.accept() else { return };
+                    if let Err(error) = keys::tell(&self.keys, &self.here.registry, stream, || {}).await {
+                        tracing::debug!(error = line(&error), "Lost the keys stream to another hub.");
                     }
                 }
                 TargetClass::Look => match self.look(open).await {

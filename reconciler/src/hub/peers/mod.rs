@@ -4,7 +4,7 @@
 //! engine, so that a cluster that is connected elsewhere is not silent here; and doors of those clusters for
 //! [`dispatch`](super::dispatch), so that a request reaches them by one hop. [`words`] is what is told of this hub, [`heard`] what the other
 //! told, and [`endpoints`] what agents
-//! are told of hubs; [`first_words`] is what a hub that begins waits for, and [`twins`] two agents with one identity; [`dial`] and [`mod@listen`] carry; [`pass`] is one stream that goes on to a cluster, and [`judge`] whether
+//! are told of hubs; [`first_words`] is what a hub that begins waits for, [`peer_keys`] which keys hubs have, and [`twins`] two agents with one identity; [`dial`] and [`mod@listen`] carry; [`pass`] is one stream that goes on to a cluster, and [`judge`] whether
 //! it may. What is decided and written is not said here: hubs agree on that by the refs.
 //!
 //! ```text
@@ -22,6 +22,7 @@ mod heard;
 mod judge;
 mod listen;
 mod pass;
+mod peer_keys;
 mod twins;
 mod words;
 
@@ -35,6 +36,7 @@ pub(super) use dial::{ByHop, Dialling, follow};
 pub(super) use endpoints::Endpoints;
 pub(super) use first_words::FirstWords;
 pub(super) use listen::{Here, Listening, listen};
+pub(super) use peer_keys::PeerKeys;
 
 /// Another hub, as a flag names it: `URL=KEY`.
 #[derive(Clone, Debug, PartialEq, Eq)]

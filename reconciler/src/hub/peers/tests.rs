@@ -9,7 +9,7 @@ use std::time::Duration;
 use render::ClusterName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tunnel::limits::ENDPOINT_BYTES_MAX;
@@ -19,13 +19,14 @@ use super::fixture::fleet;
 use super::heard::{Heard, Nonsense};
 use super::judge::{Asked, Goal};
 use super::words::Words;
-use super::{Dialling, Endpoints, FirstWords, Here, Listening, Peer, follow, listen, name};
+use super::{Dialling, Endpoints, FirstWords, Here, Listening, Peer, PeerKeys, follow, listen, name};
 use crate::audit::{AuditLog, AuditTo};
 use crate::hub::asking::Door;
 use crate::hub::connections::Connections;
 use crate::hub::deny::Denied;
 use crate::hub::dispatch::{Dial, Dispatch};
 use crate::hub::engine::Event;
+use crate::hub::keys::KeyList;
 use crate::hub::observe::fixture::{World, cluster};
 use crate::hub::registry::Registry;
 use crate::limits::TOKENS_MAX;
@@ -114,10 +115,21 @@ fn here(oslo: &PublicKey, dispatch: Arc<Dispatch>, connections: Arc<Connections>
     }
 }
 
+/// What a hub knows that was started with these keys of another one.
+fn known(keys: Vec<PublicKey>) -> Arc<PeerKeys> {
+    let url = "wss://other".to_owned();
+    Arc::new(PeerKeys::of(&[Peer { url, keys }]))
+}
+
+fn alone(key: &Arc<SecretKey>) -> watch::Receiver<KeyList> {
+    watch::channel(KeyList::from([Arc::clone(key)])).1
+}
+
 /// A hub that holds oslo's tunnel and lets in whoever has one of these keys.
 struct Holder {
     url: String,
     key: Arc<SecretKey>,
+    keys: watch::Sender<KeyList>,
     /// Of oslo's agent.
     oslo: PublicKey,
     registry: Arc<Registry>,
@@ -141,7 +153,13 @@ impl Holder {
         let folder = tempfile::tempdir().expect("a folder");
         let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit")))).expect("it is writable");
         let endpoints = Endpoints::new(vec!["wss://holder".to_owned()]);
-        let listening = Listening::new(Arc::clone(&key), peers, here, audit, &endpoints);
+        let keys = watch::Sender::new(KeyList::from([Arc::clone(&key)]));
+        let listening = Listening::new(
+            (Arc::clone(&key), keys.subscribe(), known(peers)),
+            here,
+            audit,
+            &endpoints,
+        );
         let listening = listening.expect("a key makes a certificate");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
@@ -149,6 +167,7 @@ impl Holder {
         Self {
             url,
             key,
+            keys,
             oslo: of_oslo.peer.key,
             registry,
             folder,
@@ -206,6 +225,7 @@ struct Hearer {
     dispatch: Arc<Dispatch>,
     registry: Arc<Registry>,
     endpoints: Arc<Endpoints>,
+    peer_keys: Arc<PeerKeys>,
     first_words: Arc<FirstWords>,
     heard: mpsc::Receiver<Event>,
     stop: CancellationToken,
@@ -216,8 +236,10 @@ impl Hearer {
     /// Whose fleet has this key of oslo.
     fn start(holder: &Holder, own: Arc<SecretKey>, oslo: &PublicKey) -> Self {
         let (events, heard) = mpsc::channel(16);
+        let peer_keys = Arc::new(PeerKeys::of(&[holder.peer()]));
         let dialling = Dialling {
-            key: own,
+            keys: alone(&own),
+            peer_keys,
             server_id: "b".to_owned(),
             dispatch: Arc::default(),
             connections: Arc::default(),
@@ -232,6 +254,7 @@ impl Hearer {
             dispatch: Arc::clone(&dialling.dispatch),
             registry: Arc::clone(&dialling.registry),
             endpoints: Arc::clone(&dialling.endpoints),
+            peer_keys: Arc::clone(&dialling.peer_keys),
             first_words: Arc::clone(&dialling.first_words),
             heard,
             following: tokio::spawn(follow(holder.peer(), dialling, stop.clone())),
@@ -325,6 +348,48 @@ async fn a_cluster_that_another_hub_holds_is_heard_of_and_reached_by_one_hop() {
 }
 
 #[tokio::test]
+async fn a_hub_whose_key_is_replaced_is_followed_and_no_hop_is_dropped() {
+    let own = key();
+    let holder = Holder::start(vec![own.public()]).await;
+    let mut hearer = Hearer::start(&holder, Arc::clone(&own), &holder.oslo);
+    hearer.told().await;
+    let (opener, target) = hearer
+        .dispatch
+        .door(&cluster("oslo"))
+        .expect("oslo is elsewhere")
+        .tunnel(open(""))
+        .expect("a connection stands");
+    let next = key();
+    let (old_key, next_key) = (holder.key.public(), next.public());
+    let follows = async |keys: &[PublicKey]| {
+        let followed = async {
+            while hearer.peer_keys.keys(&holder.url) != keys {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(SOON, followed).await.expect("it follows");
+    };
+    // As the files change: told beside the old one, then shown, and then alone.
+    holder
+        .keys
+        .send_replace(KeyList::from([Arc::clone(&holder.key), Arc::clone(&next)]));
+    follows(&[old_key, next_key]).await;
+    holder
+        .keys
+        .send_replace(KeyList::from([Arc::clone(&next), Arc::clone(&holder.key)]));
+    let pins = hearer.peer_keys.keys(&holder.url);
+    let dial = ConnectOptions::new(holder.url.clone(), pins, name("c"), Arc::clone(&own), 1);
+    let again = tunnel::connect(&dial).await.expect("its new key is known by now");
+    assert_eq!(again.peer.key, next_key);
+    holder.keys.send_replace(KeyList::from([Arc::clone(&next)]));
+    let answer = ask(&opener, target, "ada", PODS)
+        .await
+        .expect("the connection of before stands");
+    assert!(answer.ends_with(PODS), "{answer}");
+    hearer.stop.cancel();
+}
+
+#[tokio::test]
 async fn the_owner_of_a_hop_refuses_what_its_own_revision_or_flag_does_not_allow_and_writes_it_down() {
     let own = key();
     let holder = Holder::start(vec![own.public()]).await;
@@ -379,7 +444,12 @@ async fn the_owner_of_a_hop_refuses_what_its_own_revision_or_flag_does_not_allow
 async fn a_right_that_the_owners_newer_revision_takes_away_ends_what_goes_by_a_hop() {
     let here = here(&key().public(), Arc::default(), Arc::default());
     let state = Arc::clone(&here.state);
-    let listening = Listening::new(key(), Vec::new(), here, AuditLog::default(), &Endpoints::default());
+    let listening = Listening::new(
+        (key(), alone(&key()), Arc::default()),
+        here,
+        AuditLog::default(),
+        &Endpoints::default(),
+    );
     let listening = listening.expect("a key makes a certificate");
     let asked = Asked {
         cluster: cluster("oslo"),
@@ -449,7 +519,8 @@ async fn a_hub_whose_key_is_denied_is_let_in_no_more_and_loses_what_stands() {
     );
     let (events, mut heard) = mpsc::channel(16);
     let dialling = Dialling {
-        key: key(),
+        keys: alone(&key()),
+        peer_keys: Arc::new(PeerKeys::of(&[holder.peer()])),
         server_id: "b".to_owned(),
         dispatch: Arc::default(),
         connections: Arc::default(),

@@ -28,7 +28,7 @@ use crate::hub::keeper::Keeper;
 use crate::hub::key_files::Follower;
 use crate::hub::keys::KeyList;
 use crate::hub::options::{HubError, HubOptions};
-use crate::hub::peers::{self, Dialling, Endpoints, FirstWords, Here, Listening, Peer, PeerOptions};
+use crate::hub::peers::{self, Dialling, Endpoints, FirstWords, Here, Listening, Peer, PeerKeys, PeerOptions};
 use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
 use crate::hub::predictors::Predictors;
@@ -69,8 +69,8 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         .cloned()
         .collect();
     let keys = watch::Sender::new(keys);
-    let others = options.peers.peers.iter().flat_map(|peer| peer.keys.iter().copied());
-    let keeper = Keeper::new(opened.repository).with_keys(keys.subscribe(), others.collect());
+    let peer_keys = Arc::new(PeerKeys::of(&options.peers.peers));
+    let keeper = Keeper::new(opened.repository).with_keys(keys.subscribe(), Arc::clone(&peer_keys));
     let sessions = Sessions {
         events,
         dispatch: Arc::default(),
@@ -91,7 +91,13 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     accept.endpoints = endpoints.all();
     let peers = options.peers.peers.iter().map(|peer| peer.url.clone());
     let first_words = Arc::new(FirstWords::of(peers));
-    let beside = beside(&options, &state, &sessions, (endpoints, Arc::clone(&first_words))).await?;
+    let beside = beside(
+        &options,
+        &state,
+        &sessions,
+        (endpoints, Arc::clone(&first_words), peer_keys),
+    )
+    .await?;
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
@@ -294,7 +300,7 @@ async fn beside(
     options: &HubOptions,
     state: &SharedState,
     sessions: &Sessions,
-    (endpoints, first_words): (Arc<Endpoints>, Arc<FirstWords>),
+    (endpoints, first_words, peer_keys): (Arc<Endpoints>, Arc<FirstWords>, Arc<PeerKeys>),
 ) -> Result<Beside, HubError> {
     let PeerOptions {
         peers,
@@ -304,7 +310,7 @@ async fn beside(
     } = &options.peers;
     let listening = match *listen {
         Some(address) => {
-            let keys = peers.iter().flat_map(|peer| peer.keys.iter().copied()).collect();
+            let keys = (Arc::clone(&options.key), sessions.keys.clone(), Arc::clone(&peer_keys));
             let door = options.door.as_ref();
             let here = Here {
                 state: Arc::clone(state),
@@ -315,7 +321,7 @@ async fn beside(
             };
             // What comes by way of another hub is written where people's requests are.
             let audit = AuditLog::open(door.and_then(|door| door.audit.as_ref())).map_err(HubError::Audit)?;
-            let listening = Listening::new(Arc::clone(&options.key), keys, here, audit, &endpoints);
+            let listening = Listening::new(keys, here, audit, &endpoints);
             let listening = listening.map_err(HubError::Tls)?;
             Some((bound(address, "--listen-peers").await?, listening))
         }
@@ -325,7 +331,8 @@ async fn beside(
         listening,
         peers: peers.clone(),
         dialling: Dialling {
-            key: Arc::clone(&options.key),
+            keys: sessions.keys.clone(),
+            peer_keys,
             server_id: server_id.clone(),
             dispatch: Arc::clone(&sessions.dispatch),
             connections: Arc::clone(&sessions.connections),
