@@ -232,6 +232,12 @@ fn a_cluster_that_is_forgotten_is_a_stranger_and_keeps_what_it_has() {
     // Its file comes back: it is a cluster as any other.
     let again = fleet.join("bogota");
     fleet.push("Bogota again", &[("clusters/bogota.yaml", &again)]);
+    eventually(LIMIT, "the hub knows bogota again", || {
+        let shown = Flotilla::run(&["get", "clusters", "--server", &fleet.api()]).stdout;
+        shown.contains("bogota").then_some(()).ok_or(shown)
+    });
+    // A refused agent dials again after a minute; nobody has to wait with it.
+    fleet.agent("bogota").signal("HUP");
     until_connected(&fleet);
     fleet.until_text(&["bogota"], GREETING, "without");
 }
