@@ -218,6 +218,12 @@ pub const PEER_PATIENCE: Duration = Duration::from_secs(300);
 /// and one that is gone has its connection refused; only one that hangs costs this.
 pub const PEER_FIRST_WORD_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long another hub is waited for that is asked what it knows of a cluster's tunnel: it has it in memory.
+pub const PEER_ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Such an answer: two texts of errors, and what is counted.
+pub const TUNNEL_WORD_BYTES_MAX: usize = 16 << 10;
+
 /// Clusters that another hub may tell of, as many as one state has.
 pub const PEER_CLUSTERS_MAX: usize = 20_000;
 
@@ -344,6 +350,15 @@ pub const COMMIT_TIMES_MAX: usize = 65_536;
 
 /// How long agents, people and other hubs have to be told that the hub ends, and their streams to be done with: a little
 /// more than [`DRAIN_TIMEOUT`], and less than the 30 s that Kubernetes gives a pod.
+/// Commits of source that are searched for the one that brought a cluster's key: some years of a busy fleet, and about a
+/// second for the first look of a hub. Of an older key the age is not known.
+pub const KEY_COMMITS_MAX: usize = 10_000;
+
+/// Files that went in one commit that are looked into for a cluster's file that moved: a person moves fewer.
+pub const FILE_MOVES_MAX: usize = 256;
+
+/// How long agents have to be told that the hub ends, and their streams to be done with: a little more than
+/// [`DRAIN_TIMEOUT`], and less than the 30 s that Kubernetes gives a pod.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(27);
 
 /// How long the clock is trusted to go on as it went.

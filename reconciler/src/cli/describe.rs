@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use jiff::Timestamp;
 use render::time::rfc3339;
 use serde_json::Value;
 
@@ -60,12 +61,6 @@ fn told(name: &str, cluster: &Value, tunnel: &Value, now: i64) -> String {
             format_args!("{:<15}{}\n", format!("{label}:"), output::visible(value)),
         );
     };
-    let word = |value: &Value| value.as_str().map(str::to_owned);
-    let moment = |value: &Value| {
-        value
-            .as_i64()
-            .map(|at| format!("{} ago ({})", age(Some(at), now), rfc3339(at)))
-    };
     let (status, seen) = (&cluster["status"], &tunnel["seen"]);
     put("Name", name);
     if let Some(session) = word(&status["session"]) {
@@ -78,39 +73,24 @@ fn told(name: &str, cluster: &Value, tunnel: &Value, now: i64) -> String {
         put("Sync mode", &mode);
     }
     let standing = &seen["tunnel"];
-    match moment(&standing["since"]) {
+    match moment(&standing["since"], now) {
         Some(since) => put("Connected", &since),
-        None => match moment(&seen["lastEnd"]["at"]) {
-            Some(at) => put("Away since", &at),
+        None => match away(status, seen, now) {
+            Some(since) => put("Away since", &since),
             None => put("Tunnel", "none since this hub started"),
         },
     }
     if let Some(why) = word(&seen["lastEnd"]["why"]) {
-        let when = moment(&seen["lastEnd"]["at"]).unwrap_or_default();
+        let when = moment(&seen["lastEnd"]["at"], now).unwrap_or_default();
         put("Last end", &format!("{why}, {when}"));
     }
-    if let Some(why) = word(&seen["lastRefusal"]["why"]) {
-        let (times, when) = (
-            &seen["lastRefusal"]["times"],
-            moment(&seen["lastRefusal"]["at"]).unwrap_or_default(),
-        );
-        let from = word(&seen["lastRefusal"]["from"])
-            .map(|from| format!(", from {from}"))
-            .unwrap_or_default();
-        put("Refused", &format!("{times} times, last {when}{from}: {why}"));
+    if let Some(refusal) = refusal(&seen["lastRefusal"], now) {
+        put("Refused", &refusal);
     }
-    if let Some(version) = word(&standing["version"]) {
-        let hub = word(&tunnel["hub"]).unwrap_or_default();
-        let skew = if version == hub {
-            String::new()
-        } else {
-            format!(" (the hub has {hub})")
-        };
-        put("Agent", &format!("{version}{skew}"));
+    if let Some(version) = word(&standing["version"]).or_else(|| word(&status["agentVersion"])) {
+        put("Agent", &skewed(&version, &tunnel["hub"]));
     }
-    if let Some(key) = word(&standing["key"]) {
-        put("Key", &key);
-    }
+    keys(&status["keys"], &standing["key"], now).for_each(|(label, key)| put(label, &key));
     if let Some(change) = key_change(&status["keyChange"]) {
         put("Key change", &change);
     }
@@ -127,6 +107,9 @@ fn told(name: &str, cluster: &Value, tunnel: &Value, now: i64) -> String {
     if let Some(streams) = standing["streams"].as_u64() {
         put("Streams", &streams.to_string());
     }
+    for other in tunnel["elsewhere"].as_array().into_iter().flatten() {
+        put("Other hub", &elsewhere(other, now));
+    }
     for condition in status["conditions"].as_array().into_iter().flatten() {
         let said = |field: &str| condition[field].as_str().unwrap_or_default();
         put(
@@ -135,6 +118,93 @@ fn told(name: &str, cluster: &Value, tunnel: &Value, now: i64) -> String {
         );
     }
     text
+}
+
+fn word(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+/// How long ago that was, and when.
+fn moment(value: &Value, now: i64) -> Option<String> {
+    let at = value.as_i64()?;
+    Some(format!("{} ago ({})", age(Some(at), now), rfc3339(at)))
+}
+
+/// Since when a cluster is away: as its status says, which knows of other hubs, else since its last tunnel here.
+fn away(status: &Value, seen: &Value, now: i64) -> Option<String> {
+    let said = status["awaySince"]
+        .as_str()
+        .and_then(|text| text.parse::<Timestamp>().ok());
+    match said {
+        Some(at) => moment(&Value::from(at.as_second()), now),
+        None => moment(&seen["lastEnd"]["at"], now),
+    }
+}
+
+fn refusal(refused: &Value, now: i64) -> Option<String> {
+    let why = refused["why"].as_str()?;
+    let (times, when) = (&refused["times"], moment(&refused["at"], now).unwrap_or_default());
+    let from = word(&refused["from"])
+        .map(|from| format!(", from {from}"))
+        .unwrap_or_default();
+    Some(format!("{times} times, last {when}{from}: {why}"))
+}
+
+fn skewed(version: &str, hub: &Value) -> String {
+    match hub.as_str() {
+        Some(hub) if hub != version => format!("{version} (the hub has {hub})"),
+        _ => version.to_owned(),
+    }
+}
+
+/// The key that the agent proved and the others in the cluster's file, each with its age.
+fn keys<'a>(known: &'a Value, used: &'a Value, now: i64) -> impl Iterator<Item = (&'static str, String)> + 'a {
+    let known = || known.as_array().into_iter().flatten();
+    let aged = move |key: &str| {
+        let since = known().find(|known| known["key"] == key)?["introduced"].as_str();
+        let since = since.and_then(|text| text.parse::<Timestamp>().ok());
+        Some(match since {
+            Some(at) => format!(
+                "{key}, in the cluster's file for {} ({at})",
+                age(Some(at.as_second()), now)
+            ),
+            None => format!("{key}, in the cluster's file for a time that is unknown"),
+        })
+    };
+    let used = used.as_str();
+    let first = used.map(|key| ("Key", aged(key).unwrap_or_else(|| key.to_owned())));
+    let label = if used.is_some() { "Other key" } else { "Key" };
+    let others = known().filter_map(|known| known["key"].as_str());
+    let others = others.filter(move |key| used != Some(*key));
+    first
+        .into_iter()
+        .chain(others.filter_map(move |key| Some((label, aged(key)?))))
+}
+
+/// What another hub says of the cluster's tunnel.
+fn elsewhere(other: &Value, now: i64) -> String {
+    let peer = other["peer"].as_str().unwrap_or_default();
+    if let Some(error) = other["error"].as_str() {
+        return format!("{peer} does not say: {error}");
+    }
+    let (seen, standing) = (&other["seen"], &other["seen"]["tunnel"]);
+    let mut said = Vec::new();
+    match moment(&standing["since"], now) {
+        Some(since) => said.push(format!("connected {since}")),
+        None => said.push("has no tunnel of it".to_owned()),
+    }
+    if let Some(version) = standing["version"].as_str() {
+        said.push(format!("agent {}", skewed(version, &other["hub"])));
+    }
+    if let Some(rtt) = standing["rttMs"].as_f64() {
+        said.push(format!("round trip {rtt:.1} ms"));
+    }
+    if let Some(why) = seen["lastEnd"]["why"].as_str() {
+        let when = moment(&seen["lastEnd"]["at"], now).unwrap_or_default();
+        said.push(format!("last end: {why}, {when}"));
+    }
+    said.extend(refusal(&seen["lastRefusal"], now).map(|refusal| format!("refused {refusal}")));
+    format!("{peer}: {}", said.join("; "))
 }
 
 /// What waits for a person who merges another key.
@@ -196,6 +266,56 @@ mod tests {
             Some("ed25519:A is to be taken out: a.yaml:1 cannot be edited")
         );
         assert_eq!(waits(Value::Null), None);
+    }
+
+    #[test]
+    fn the_key_in_use_says_its_age_and_what_is_not_known_is_said_so() {
+        let known = json!([
+            { "key": "ed25519:A", "introduced": "1970-01-01T00:10:00Z" },
+            { "key": "ed25519:B" },
+        ]);
+        let found = |used: Value| keys(&known, &used, 1_200).collect::<Vec<_>>();
+        let (aged, unknown) = (
+            "ed25519:A, in the cluster's file for 10m (1970-01-01T00:10:00Z)",
+            "ed25519:B, in the cluster's file for a time that is unknown",
+        );
+        assert_eq!(
+            found(json!("ed25519:A")),
+            [("Key", aged.to_owned()), ("Other key", unknown.to_owned())]
+        );
+        assert_eq!(
+            found(json!("ed25519:B")),
+            [("Key", unknown.to_owned()), ("Other key", aged.to_owned())]
+        );
+        assert_eq!(
+            found(Value::Null),
+            [("Key", aged.to_owned()), ("Key", unknown.to_owned())],
+            "nobody proved one here"
+        );
+        assert_eq!(found(json!("ed25519:C"))[0], ("Key", "ed25519:C".to_owned()));
+    }
+
+    #[test]
+    fn what_other_hubs_say_is_told_with_their_tunnel_and_their_last_error() {
+        let there = json!({ "peer": "wss://b:1", "hub": "0.2.0", "seen": {
+            "tunnel": { "since": 1_000, "version": "0.1.0", "rttMs": 2.0 },
+        } });
+        let away = json!({ "peer": "wss://c:1", "hub": "0.2.0", "seen": {
+            "tunnel": null,
+            "lastEnd": { "at": 1_000, "why": "nothing was heard for 25 s" },
+            "lastRefusal": { "at": 1_060, "times": 3, "why": "another key" },
+        } });
+        let silent = json!({ "peer": "wss://d:1", "error": "it gave no answer within 3 s" });
+        let tunnel = json!({ "hub": "0.1.0", "seen": {}, "elsewhere": [there, away, silent] });
+        let text = told("oslo", &json!({}), &tunnel, 1_120);
+        for words in [
+            "Other hub:     wss://b:1: connected 2m ago (1970-01-01T00:16:40Z); agent 0.1.0 (the hub has 0.2.0); round trip 2.0 ms\n",
+            "wss://c:1: has no tunnel of it; last end: nothing was heard for 25 s, 2m ago",
+            "refused 3 times, last 60s ago (1970-01-01T00:17:40Z): another key\n",
+            "Other hub:     wss://d:1 does not say: it gave no answer within 3 s\n",
+        ] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
     }
 
     #[test]

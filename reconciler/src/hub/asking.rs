@@ -6,26 +6,32 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use kube::Client;
 use render::ClusterName;
 use render::chart::Previews;
 use render::schedule::Reports;
+use serde::Serialize;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tunnel::{Open, OpenCode, OpenError, Opener, TargetClass};
 
 use super::clock::seconds;
-use super::connections::{Connections, View};
+use super::connections::{Connections, TUNNEL_TARGET, TunnelWord, View};
 use super::dispatch::Dispatch;
 use super::engine::State;
-use super::peers::ByHop;
+use super::peers::{ByHop, Others};
 use super::pinging::{Try, ping};
 use super::predict::Predictor;
 use super::predictors::Predictors;
 use crate::apply;
-use crate::limits::{DEPENDANTS_ANSWER_TIMEOUT, DEPENDANTS_QUESTIONS_MAX, SESSION_STEP_TIMEOUT};
-use crate::wire::{Dependants, DependantsQuestion, FramingError, read_message, write_message};
+use crate::fault::line;
+use crate::limits::{
+    DEPENDANTS_ANSWER_TIMEOUT, DEPENDANTS_QUESTIONS_MAX, PEER_ANSWER_TIMEOUT, SESSION_STEP_TIMEOUT,
+    TUNNEL_WORD_BYTES_MAX,
+};
+use crate::wire::{Dependants, DependantsQuestion, FramingError, read_message, read_message_within, write_message};
 
 /// How a cluster is asked.
 #[derive(Clone)]
@@ -60,6 +66,20 @@ pub(super) struct Asking {
     predictor: Arc<Predictor>,
     predictors: Arc<Predictors>,
     connections: Arc<Connections>,
+    others: Others,
+}
+
+/// What another hub says of a cluster's tunnel.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Elsewhere {
+    /// Where that hub is.
+    peer: String,
+    #[serde(flatten)]
+    said: Option<TunnelWord>,
+    /// Why it says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// Why there is no answer.
@@ -84,11 +104,12 @@ impl Asking {
         dispatch: Arc<Dispatch>,
         predictor: Arc<Predictor>,
         predictors: Arc<Predictors>,
-        connections: Arc<Connections>,
+        (connections, others): (Arc<Connections>, Others),
     ) -> Self {
         Self {
             dispatch,
             connections,
+            others,
             predictor,
             predictors,
             questions: Arc::new(Semaphore::new(DEPENDANTS_QUESTIONS_MAX)),
@@ -116,6 +137,21 @@ impl Asking {
     /// What is known of a cluster's tunnel.
     pub(super) fn tunnel(&self, cluster: &ClusterName) -> View {
         self.connections.view(cluster)
+    }
+
+    /// What other hubs know of it, each asked now.
+    pub(super) async fn elsewhere(&self, cluster: &ClusterName) -> Vec<Elsewhere> {
+        let asked = self.others.ways(cluster).into_iter().map(|(peer, way)| async move {
+            let door = Door::Peer(way);
+            let answer = timeout(PEER_ANSWER_TIMEOUT, tunnel_word(&door));
+            let late = || Err(format!("it gave no answer within {} s", PEER_ANSWER_TIMEOUT.as_secs()));
+            let (said, error) = match answer.await.unwrap_or_else(|_| late()) {
+                Ok(said) => (Some(said), None),
+                Err(error) => (None, Some(error)),
+            };
+            Elsewhere { peer, said, error }
+        });
+        join_all(asked).await
     }
 
     /// Sends so many pings to a cluster's agent, one after another, until one goes wrong. None where there is no tunnel.
@@ -150,6 +186,15 @@ impl Asking {
             .await
             .unwrap_or(Err(NotAnswered::TooLong))
     }
+}
+
+async fn tunnel_word(door: &Door) -> Result<TunnelWord, String> {
+    let open = Open::new(TargetClass::Look, TUNNEL_TARGET, SESSION_STEP_TIMEOUT);
+    let (opener, open) = door.tunnel(open).map_err(|error| line(&error))?;
+    let stream = opener.request(open).await.map_err(|error| line(&error))?;
+    let word = read_message_within(&mut Box::pin(stream), TUNNEL_WORD_BYTES_MAX).await;
+    let word = word.map_err(|error| line(&error))?;
+    word.ok_or_else(|| "that hub is older and does not say it".to_owned())
 }
 
 async fn ask(door: &Door, question: DependantsQuestion) -> Result<Dependants, NotAnswered> {

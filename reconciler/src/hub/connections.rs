@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use render::ClusterName;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tunnel::{PeerInfo, PublicKey, Session};
 
 use super::clock::seconds;
@@ -44,7 +44,7 @@ pub(super) struct Agent {
 }
 
 /// How the last tunnel ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ended {
     /// In seconds since 1970.
     pub(super) at: i64,
@@ -53,7 +53,7 @@ pub(super) struct Ended {
 }
 
 /// An agent that said this cluster's name and was not let in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Refused {
     /// The last time, in seconds since 1970.
     pub(super) at: i64,
@@ -66,7 +66,7 @@ pub(super) struct Refused {
 }
 
 /// What there is to say of one cluster's tunnel now.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct View {
     /// `None`: there is none.
@@ -76,7 +76,7 @@ pub(super) struct View {
 }
 
 /// A tunnel that stands.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TunnelView {
     pub(super) since: i64,
@@ -89,6 +89,18 @@ pub(super) struct TunnelView {
     pub(super) streams: usize,
     /// Of the last answered ping.
     pub(super) rtt_ms: Option<f64>,
+}
+
+/// The target of a question of another hub's, for [`TunnelWord`].
+pub(super) const TUNNEL_TARGET: &str = "tunnel";
+
+/// What a hub knows of a cluster's tunnel, told to another one that is asked by a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TunnelWord {
+    /// That hub's version.
+    pub(super) hub: String,
+    pub(super) seen: View,
 }
 
 impl Connections {

@@ -23,6 +23,8 @@ pub struct ClusterView {
     pub conditions: Vec<Condition>,
     /// Whether it is there.
     pub session: Session,
+    /// Since when it is away, in seconds since 1970, where this hub saw it go.
+    pub away_since: Option<i64>,
     /// The sequence it took last.
     pub held_sequence: Option<u64>,
     /// The sequence and reason of a newer envelope that it refused.
@@ -76,11 +78,15 @@ impl Observation<'_> {
 
     /// What a cluster that is away enforces by itself, as far as it said, and since when it is away.
     fn enforced_alone(&self, cluster: &ClusterName) -> Option<(u64, i64)> {
+    /// Since when a cluster is away. One that another hub hears of is not.
+    fn away_since(&self, cluster: &ClusterName) -> Option<i64> {
+        let known = self.state.clusters.get(cluster)?;
+        known.away_since.filter(|_| !self.is_connected(cluster))
+    }
+
         let known = self.state.clusters.get(cluster)?;
         let held = known.report.as_ref()?.held.as_ref()?;
-        // One that another hub hears of is not alone.
-        let since = known.away_since.filter(|_| !self.is_connected(cluster))?;
-        Some((held.sequence, since))
+        Some((held.sequence, self.away_since(cluster)?))
     }
 
     /// The lowest sequence that a cluster enforces by itself, and since when the one is away that is so for the longest time.
@@ -142,6 +148,7 @@ impl Observation<'_> {
             session,
             held_sequence: report.and_then(|report| Some(report.held.as_ref()?.sequence)),
             refused: report
+            away_since: self.away_since(cluster),
                 .and_then(|report| report.refused.as_ref())
                 .map(|(sequence, refusal)| (*sequence, refusal.to_string())),
             kubernetes_version: report.and_then(|report| report.kubernetes_version.clone()),

@@ -45,6 +45,7 @@ pub(in crate::hub) struct Dialling {
     pub(in crate::hub) events: mpsc::Sender<Event>,
     pub(in crate::hub) endpoints: Arc<Endpoints>,
     pub(in crate::hub) first_words: Arc<FirstWords>,
+    pub(in crate::hub) others: Others,
 }
 
 /// Streams to clusters whose tunnels another hub holds, over whichever of its connections stand.
@@ -72,6 +73,27 @@ impl Pool {
     }
 }
 
+/// The connections to all other hubs, by their addresses: to ask them what they know of a cluster, wherever it is.
+#[derive(Clone, Default)]
+pub(in crate::hub) struct Others(Arc<Mutex<BTreeMap<String, Pool>>>);
+
+impl Others {
+    fn add(&self, url: &str, pool: &Pool) {
+        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.insert(url.to_owned(), pool.clone());
+    }
+
+    /// The ways to what each of them knows of a cluster.
+    pub(in crate::hub) fn ways(&self, cluster: &ClusterName) -> Vec<(String, ByHop)> {
+        let pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let way = |(url, pool): (&String, &Pool)| {
+            let (pool, cluster) = (pool.clone(), cluster.clone());
+            (url.clone(), ByHop { pool, cluster })
+        };
+        pools.iter().map(way).collect()
+    }
+}
+
 /// The way to a cluster that is connected to another hub.
 #[derive(Clone)]
 pub(in crate::hub) struct ByHop {
@@ -95,6 +117,7 @@ impl ByHop {
 /// Keeps connections to another hub until shutdown.
 pub(in crate::hub) async fn follow(peer: Peer, dialling: Dialling, shutdown: CancellationToken) {
     let pool = Pool::default();
+    dialling.others.add(&peer.url, &pool);
     let connections = (0..PEER_CONNECTIONS).map(|place| {
         let connection = Connection {
             peer: peer.clone(),

@@ -3,15 +3,15 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use tunnel::{
-    AcceptOptions, GoAway, GoAwayReason, IncomingOpen, Open, OpenCode, PublicKey, SecretKey, TargetClass, TlsError,
-    TunnelStream,
+    AcceptOptions, GoAway, GoAwayReason, IncomingOpen, Open, OpenCode, PublicKey, Responder, SecretKey, TargetClass,
+    TlsError, TunnelStream,
 };
 
 use super::endpoints::Endpoints;
@@ -21,7 +21,7 @@ use super::{NAMES, PeerKeys, now_ms};
 use crate::audit::AuditLog;
 use crate::fault::line;
 use crate::hub::SharedState;
-use crate::hub::connections::Connections;
+use crate::hub::connections::{Connections, TUNNEL_TARGET, TunnelWord};
 use crate::hub::dispatch::Dispatch;
 use crate::hub::doorstep::{self, Doorstep, Known, Place};
 use crate::hub::keys::{self, HubKeys};
@@ -187,6 +187,8 @@ impl Listening {
                     if let Err(error) = keys::tell(&self.keys, &self.here.registry, stream, || {}).await {
                         tracing::debug!(error = line(&error), "Lost the keys stream to another hub.");
                     }
+                TargetClass::Look if Hop::parse(&open.target).is_ok_and(|hop| hop.target == TUNNEL_TARGET) => {
+                    self.tell_tunnel(&open, responder).await;
                 }
                 TargetClass::Look => match self.look(open).await {
                     Ok(mut there) => {
@@ -212,6 +214,20 @@ impl Listening {
         let target = hop.target;
         let opened = opener.request(Open { target, ..open }).await;
         opened.map_err(|error| (error.code, error.text))
+    }
+
+    /// Says what this hub knows of a cluster's tunnel, whether it has one or not.
+    async fn tell_tunnel(&self, open: &Open, responder: Responder) {
+        let (Ok(hop), Ok(mut stream)) = (Hop::parse(&open.target), responder.accept()) else {
+            return;
+        };
+        let word = TunnelWord {
+            hub: env!("CARGO_PKG_VERSION").to_owned(),
+            seen: self.here.connections.view(&hop.cluster),
+        };
+        // Whoever asked has gone where this fails.
+        let _told = write_message(&mut stream, &word).await;
+        let _ended = stream.shutdown().await;
     }
 
     /// Tells who is connected here, all of it now and then.

@@ -32,7 +32,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tunnel::PublicKey;
 
-pub(super) use dial::{ByHop, Dialling, follow};
+pub(super) use dial::{ByHop, Dialling, Others, follow};
 pub(super) use endpoints::Endpoints;
 pub(super) use first_words::FirstWords;
 pub(super) use listen::{Here, Listening, listen};

@@ -19,15 +19,18 @@ use super::fixture::fleet;
 use super::heard::{Heard, Nonsense};
 use super::judge::{Asked, Goal};
 use super::words::Words;
-use super::{Dialling, Endpoints, FirstWords, Here, Listening, Peer, PeerKeys, follow, listen, name};
+use super::{Dialling, Endpoints, FirstWords, Here, Listening, Others, Peer, PeerKeys, follow, listen, name};
+use crate::apply::HelmOptions;
 use crate::audit::{AuditLog, AuditTo};
-use crate::hub::asking::Door;
+use crate::hub::Predictor;
+use crate::hub::asking::{Asking, Door};
 use crate::hub::connections::Connections;
 use crate::hub::deny::Denied;
 use crate::hub::dispatch::{Dial, Dispatch};
 use crate::hub::engine::Event;
 use crate::hub::keys::KeyList;
 use crate::hub::observe::fixture::{World, cluster};
+use crate::hub::predictors::Predictors;
 use crate::hub::registry::Registry;
 use crate::limits::TOKENS_MAX;
 use crate::wire::{self, Caller, Hop, PeerWord, write_message};
@@ -133,6 +136,7 @@ struct Holder {
     /// Of oslo's agent.
     oslo: PublicKey,
     registry: Arc<Registry>,
+    connections: Arc<Connections>,
     folder: tempfile::TempDir,
     stop: CancellationToken,
     listening: tokio::task::JoinHandle<()>,
@@ -148,7 +152,7 @@ impl Holder {
         let _begun = dispatch.begin(&oslo, dial, &stop).expect("it is the only one");
         connections.begin(&oslo, of_oslo.peer.clone(), Arc::downgrade(&of_oslo.session));
         dispatch.open(&oslo, 1, of_oslo.door);
-        let here = here(&of_oslo.peer.key, dispatch, connections);
+        let here = here(&of_oslo.peer.key, dispatch, Arc::clone(&connections));
         let registry = Arc::clone(&here.registry);
         let folder = tempfile::tempdir().expect("a folder");
         let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit")))).expect("it is writable");
@@ -170,6 +174,7 @@ impl Holder {
             keys,
             oslo: of_oslo.peer.key,
             registry,
+            connections,
             folder,
             stop,
             listening,
@@ -223,6 +228,7 @@ impl Drop for Holder {
 /// A hub that hears of another one.
 struct Hearer {
     dispatch: Arc<Dispatch>,
+    others: Others,
     registry: Arc<Registry>,
     endpoints: Arc<Endpoints>,
     peer_keys: Arc<PeerKeys>,
@@ -247,11 +253,13 @@ impl Hearer {
             events,
             endpoints: Arc::new(Endpoints::new(vec!["wss://own".to_owned()])),
             first_words: Arc::new(FirstWords::of([holder.url.clone()])),
+            others: Others::default(),
         };
         dialling.registry.replace(&fleet("Dual", Some(oslo)), &BTreeMap::new());
         let stop = CancellationToken::new();
         Self {
             dispatch: Arc::clone(&dialling.dispatch),
+            others: dialling.others.clone(),
             registry: Arc::clone(&dialling.registry),
             endpoints: Arc::clone(&dialling.endpoints),
             peer_keys: Arc::clone(&dialling.peer_keys),
@@ -279,6 +287,16 @@ impl Hearer {
             .await
             .expect("it is seen that the other hub is gone");
     }
+}
+
+/// Asks as a person who looks at a cluster does.
+fn asking(hearer: &Hearer) -> Asking {
+    Asking::new(
+        Arc::clone(&hearer.dispatch),
+        Arc::new(Predictor::new(HelmOptions::default())),
+        Arc::new(Predictors::new()),
+        (Arc::default(), hearer.others.clone()),
+    )
 }
 
 fn caller(user: &str) -> Caller {
@@ -337,9 +355,34 @@ async fn a_cluster_that_another_hub_holds_is_heard_of_and_reached_by_one_hop() {
         "{answer}"
     );
 
+    let asking = asking(&hearer);
+    let said = async |name: &str| {
+        let said = asking.elsewhere(&cluster(name)).await;
+        serde_json::to_value(said).expect("it is written")
+    };
+    let of_oslo = said("oslo").await;
+    assert_eq!(of_oslo[0]["peer"], holder.url.as_str());
+    assert_eq!(of_oslo[0]["hub"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        of_oslo[0]["seen"]["tunnel"]["key"],
+        holder.oslo.to_string(),
+        "{of_oslo:#}"
+    );
+    let refused = "its key is another one".to_owned();
+    holder.connections.refused(&cluster("bergen"), refused.clone(), None);
+    let of_bergen = said("bergen").await;
+    assert_eq!(of_bergen[0]["seen"]["tunnel"], serde_json::Value::Null);
+    assert_eq!(
+        of_bergen[0]["seen"]["lastRefusal"]["why"],
+        refused.as_str(),
+        "{of_bergen:#}"
+    );
+
     holder.stop.cancel();
     hearer.lost().await;
     assert!(hearer.dispatch.door(&cluster("oslo")).is_none(), "and with it the way");
+    let silent = said("oslo").await;
+    assert!(silent[0]["error"].is_string(), "{silent:#}");
     hearer.stop.cancel();
     timeout(SOON, hearer.following)
         .await
@@ -528,6 +571,7 @@ async fn a_hub_whose_key_is_denied_is_let_in_no_more_and_loses_what_stands() {
         events,
         endpoints: Arc::default(),
         first_words: Arc::clone(&first_words),
+        others: Others::default(),
     };
     registry.deny(Denied::parse(&holder.key.public().to_string()).expect("a list"));
     let stop = CancellationToken::new();

@@ -15,6 +15,7 @@ use tunnel::AcceptOptions;
 
 use super::SharedState;
 use super::commit_times::commit_times;
+use super::key_times::key_times;
 use super::turn::Hub;
 use crate::apply::{Backoff, HelmOptions};
 use crate::audit::AuditLog;
@@ -28,7 +29,7 @@ use crate::hub::keeper::Keeper;
 use crate::hub::key_files::Follower;
 use crate::hub::keys::KeyList;
 use crate::hub::options::{HubError, HubOptions};
-use crate::hub::peers::{self, Dialling, Endpoints, FirstWords, Here, Listening, Peer, PeerKeys, PeerOptions};
+use crate::hub::peers::{self, Dialling, Endpoints, FirstWords, Here, Listening, Others, Peer, PeerKeys, PeerOptions};
 use crate::hub::planner::Planner;
 use crate::hub::predict::Predictor;
 use crate::hub::predictors::Predictors;
@@ -36,7 +37,7 @@ use crate::hub::publish::{Author, StateRepository};
 use crate::hub::push::Pushing;
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
-use crate::hub::serve::Routes;
+use crate::hub::serve::{GitTimes, Routes};
 use crate::hub::session::Sessions;
 use crate::hub::source::{Source, full_branch_name};
 use crate::hub::tokens::TokenFile;
@@ -110,17 +111,21 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
                 .map_err(HubError::Door)?,
         ),
     };
-    let times = commit_times(Arc::clone(&opened.source), Arc::clone(&sessions.keeper));
+    let times = GitTimes {
+        commits: commit_times(Arc::clone(&opened.source), Arc::clone(&sessions.keeper)),
+        keys: key_times(Arc::clone(&opened.source)),
+    };
     let predictor = Arc::new(Predictor::new(HelmOptions {
         program: options.helm.clone(),
         folder: None,
     }));
     let predictors = Arc::new(Predictors::new());
+    let others = beside.dialling.others.clone();
     let asking = Asking::new(
         Arc::clone(&sessions.dispatch),
         Arc::clone(&predictor),
         Arc::clone(&predictors),
-        Arc::clone(&sessions.connections),
+        (Arc::clone(&sessions.connections), others),
     );
     let hub = Hub {
         state: Arc::clone(&state),
@@ -340,6 +345,7 @@ async fn beside(
             events: sessions.events.clone(),
             endpoints,
             first_words,
+            others: Others::default(),
         },
     })
 }

@@ -6,6 +6,7 @@
 
 mod assemble;
 mod commit_times;
+mod key_times;
 mod looking;
 mod perform;
 mod planning;

@@ -17,6 +17,7 @@ mod explanation;
 mod kinds;
 mod list;
 mod listen;
+mod live;
 mod metrics;
 mod object;
 mod one_cluster;
@@ -37,6 +38,7 @@ pub(super) use listen::run;
 pub use listen::{Bound, Listen, ServeError, bind};
 pub(super) use routes::Routes;
 pub use store::CommitTimes;
+pub(super) use store::{GitTimes, KeyTimes};
 
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use render::{Digest, Revision};
 use serde_json::{Value, json};
 
+use super::live::Live;
 use super::resource::{GROUP, Resource, VERSION};
 use crate::hub::observe::Condition;
+use crate::hub::source::Sought;
 
 /// Where an object was declared, as an annotation: the file to edit.
 pub(super) const DECLARED_IN: &str = "fleet.flotilla.dev/declared-in";
@@ -33,11 +35,20 @@ pub(super) struct Object {
     pub(super) made_by: BTreeSet<Revision>,
     /// Its creation time in seconds since 1970, where Git knows it.
     pub(super) created: Option<i64>,
-    /// As [`Resource::columns`] has them.
+    /// As [`Resource::columns`] has them; `null` where `live` fills them.
     pub(super) cells: Vec<Value>,
+    /// What cells of the moment are made from.
+    pub(super) live: Option<Live>,
 }
 
 impl Object {
+    /// Takes over when its keys came to its file.
+    pub(super) fn date_keys(&mut self, found: &BTreeMap<Sought, i64>) {
+        let Some(live) = &mut self.live else { return };
+        live.date_keys(found);
+        self.status.insert("keys".to_owned(), live.keys_value());
+    }
+
     /// Metadata, with the version and generation it has on its shelf.
     pub(super) fn metadata(&self, resource: Resource, version: u64, generation: u64) -> Value {
         let mut metadata = json!({

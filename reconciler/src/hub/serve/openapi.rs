@@ -259,6 +259,16 @@ const CLUSTER_STATUS: &[Field] = &[
         "string",
         "Connected, Disconnected, or NeverSeen since this hub runs.",
     ),
+    (
+        "awaySince",
+        "string",
+        "Since when it is away; absent while it is connected, and where the hub did not see it go.",
+    ),
+    (
+        "keys",
+        "[]object",
+        "The keys in its file, each with when Git says that it came there (introduced).",
+    ),
     ("k8sVersion", "string", "The version of its API server."),
     ("heldSequence", "integer", "The sequence that it took last."),
     ("releasedSequence", "integer", "The sequence that was released last."),

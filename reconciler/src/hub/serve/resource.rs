@@ -158,12 +158,28 @@ const FLEET: &[Column] = &[
 const MANAGED_CLUSTER: &[Column] = &[
     READY,
     text("Session", "Connected, Disconnected, or NeverSeen since this hub runs."),
+    text(
+        "Away",
+        "Since when it is away; - while it is connected, and where it was not seen to go.",
+    ),
     text("Version", "The version of its API server."),
     number(
         "Sequence",
         "The sequence it took last; an unchanged list is not sent again.",
     ),
     text("Units", "Units that are ready there, of all."),
+    text(
+        "RTT",
+        "Of the last ping through its tunnel, where that ends at this hub.",
+    ),
+    text(
+        "Agent",
+        "The version of its agent; with a star where the hub has another one.",
+    ),
+    text(
+        "Key-Age",
+        "Since when the key in use is in the cluster's file, as Git says.",
+    ),
     wide(text("Sync", "Who applies: Dual and Pull the agent, Push the hub.")),
     wide(text("Cluster-ID", "The id in its file.")),
     MESSAGE,

@@ -10,6 +10,7 @@ use axum::extract::{Extension, Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
+use futures_util::future::join;
 use http::{HeaderMap, Method, Uri, header};
 use render::access::query;
 use render::schedule::Reports;
@@ -392,10 +393,14 @@ async fn tunnel(State(context): State<Context>, Path(name): Path<String>, who: W
         (Err(refused), _) => refused.into(),
         (Ok(_), None) => Refused::unavailable("this hub has no tunnels").into(),
         (Ok((cluster, pings)), Some(asking)) => {
-            let tries = asking.ping(&cluster, pings).await;
-            json_answer(
-                &json!({ "cluster": cluster, "hub": env!("CARGO_PKG_VERSION"), "pings": tries, "seen": asking.tunnel(&cluster) }),
-            )
+            let (tries, elsewhere) = join(asking.ping(&cluster, pings), asking.elsewhere(&cluster)).await;
+            json_answer(&json!({
+                "cluster": cluster,
+                "hub": env!("CARGO_PKG_VERSION"),
+                "pings": tries,
+                "seen": asking.tunnel(&cluster),
+                "elsewhere": plain(elsewhere),
+            }))
         }
     }
 }
@@ -404,7 +409,7 @@ fn answered(outcome: Result<Response, Refused>) -> Response {
     outcome.unwrap_or_else(Response::from)
 }
 
-fn asked(plural: &str, headers: &HeaderMap, uri: &Uri) -> Result<(Shape, Query), Refused> {
+fn asked(context: &Context, plural: &str, headers: &HeaderMap, uri: &Uri) -> Result<(Shape, Query), Refused> {
     let unknown = || Refused::not_found(format!("the server could not find the requested resource {plural:?}"));
     let resource = Resource::from_plural(plural).ok_or_else(unknown)?;
     let form = form(headers, false).ok_or_else(Refused::not_acceptable)?;
@@ -414,6 +419,7 @@ fn asked(plural: &str, headers: &HeaderMap, uri: &Uri) -> Result<(Shape, Query),
             resource,
             form,
             rows: query.rows,
+            asking: context.asking.clone(),
         },
         query,
     ))
@@ -430,7 +436,7 @@ async fn listed(
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<Response, Refused> {
-    let (shape, mut query) = asked(plural, headers, uri)?;
+    let (shape, mut query) = asked(context, plural, headers, uri)?;
     if namespace.is_some() {
         if !shape.resource.names().namespaced {
             return Err(Refused::not_found(format!("{plural} are not in namespaces")));
@@ -476,7 +482,7 @@ async fn got(
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<Response, Refused> {
-    let (shape, _) = asked(plural, headers, uri)?;
+    let (shape, _) = asked(context, plural, headers, uri)?;
     let shelf = context.store.shelf(shape.resource).await;
     let item = shelf.items.get(&(namespace.to_owned(), name.to_owned()));
     let missing = || Refused::no_such_in(GROUP, plural, name);

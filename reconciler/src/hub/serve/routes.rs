@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::router::{Context, router};
-use super::store::{CommitTimes, Store};
+use super::store::{GitTimes, Store};
 use crate::hub::SharedState;
 use crate::hub::asking::Asking;
 use crate::hub::door::Tally;
@@ -17,11 +17,11 @@ use crate::hub::peers::FirstWords;
 pub(in crate::hub) struct Routes(Context);
 
 impl Routes {
-    /// `times` says when a commit was made; `look_now` is told when somebody asks the hub to look at its
+    /// `times` says what Git knows of times; `look_now` is told when somebody asks the hub to look at its
     /// repositories, `asking` asks clusters, and `tally` is what the door for people counts.
     pub(in crate::hub) fn new(
         state: SharedState,
-        times: CommitTimes,
+        times: GitTimes,
         (look_now, asking, tally): (Arc<Notify>, Asking, Arc<Tally>),
         shutdown: CancellationToken,
     ) -> Self {
@@ -38,7 +38,7 @@ impl Routes {
     /// Of a state alone, for tests.
     #[cfg(test)]
     pub(in crate::hub) fn alone(state: SharedState, shutdown: CancellationToken) -> Self {
-        let store = Arc::new(Store::new(state, Box::new(|_| None)));
+        let store = Arc::new(Store::new(state, GitTimes::none()));
         Self(Context::new(store, false, shutdown))
     }
 

@@ -1,5 +1,6 @@
 //! The shelves of all kinds, looked at again when somebody asks and something may have changed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,11 +11,14 @@ use tokio::time::Instant;
 use render::Revision;
 
 use super::kinds;
+use super::live::Live;
+use super::object::Object;
 use super::resource::Resource;
 use super::shelf::Shelf;
 use crate::hub::SharedState;
 use crate::hub::engine::State;
 use crate::hub::observe::Observation;
+use crate::hub::source::Sought;
 
 /// A kind is looked at again after this many times the time that its last look took: answering never
 /// takes more than a fifth of one core, however fast reports come in.
@@ -23,13 +27,33 @@ const REST_FACTOR: u32 = 4;
 /// All shelves.
 pub(super) struct Store {
     state: SharedState,
-    times: CommitTimes,
+    times: GitTimes,
     shelves: [Mutex<Looked>; Resource::ALL.len()],
     version: AtomicU64,
 }
 
 /// When a commit was made, in seconds since 1970; `None` where Git does not know it.
 pub type CommitTimes = Box<dyn Fn(&Revision) -> Option<i64> + Send + Sync>;
+
+/// When texts came to the files that have them at a revision, in the same way.
+pub(in crate::hub) type KeyTimes = Box<dyn Fn(&Revision, &BTreeSet<Sought>) -> BTreeMap<Sought, i64> + Send + Sync>;
+
+/// What Git knows of times.
+pub(in crate::hub) struct GitTimes {
+    pub(in crate::hub) commits: CommitTimes,
+    pub(in crate::hub) keys: KeyTimes,
+}
+
+impl GitTimes {
+    /// It knows nothing.
+    #[cfg(test)]
+    pub(super) fn none() -> Self {
+        Self {
+            commits: Box::new(|_| None),
+            keys: Box::new(|_, _| BTreeMap::new()),
+        }
+    }
+}
 
 /// A shelf, and when it was looked at.
 struct Looked {
@@ -40,7 +64,7 @@ struct Looked {
 }
 
 impl Store {
-    pub(super) fn new(state: SharedState, times: CommitTimes) -> Self {
+    pub(super) fn new(state: SharedState, times: GitTimes) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = u64::try_from(since_1970.as_millis()).unwrap_or_default();
         let empty = |_| {
@@ -71,8 +95,9 @@ impl Store {
             let state = store.snapshot();
             let mut objects = kinds::objects(resource, &Observation::new(&state));
             for object in &mut objects {
-                object.created = object.made_by.iter().filter_map(&store.times).min();
+                object.created = object.made_by.iter().filter_map(&store.times.commits).min();
             }
+            store.date_keys(&state, &mut objects);
             let version = store.version.fetch_add(1, Ordering::Relaxed) + 1;
             (state.version, before.next(objects, version))
         });
@@ -86,6 +111,22 @@ impl Store {
             };
         }
         Arc::clone(&looked.shelf)
+    }
+
+    /// Says of the keys in clusters' files since when they are there.
+    fn date_keys(&self, state: &State, objects: &mut [Object]) {
+        let Some(accepted) = state.accepted_or_published() else {
+            return;
+        };
+        let wanted = objects.iter().filter_map(|object| object.live.as_ref());
+        let wanted: BTreeSet<_> = wanted.flat_map(Live::sought).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let found = (self.times.keys)(&accepted, &wanted);
+        for object in objects {
+            object.date_keys(&found);
+        }
     }
 
     /// A copy of the state: its large parts are shared, so that nothing is computed under the lock.

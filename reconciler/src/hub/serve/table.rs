@@ -9,14 +9,17 @@ use super::accept::Form;
 use super::query::Rows;
 use super::resource::{AGE, Column, GROUP, Resource, VERSION};
 use super::shelf::Item;
+use crate::hub::asking::Asking;
 use crate::words::age;
 
 /// How objects are to be written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub(super) struct Shape {
     pub(super) resource: Resource,
     pub(super) form: Form,
     pub(super) rows: Rows,
+    /// Knows the tunnels that are there at the moment; without it, there are none.
+    pub(super) asking: Option<Asking>,
 }
 
 impl Shape {
@@ -128,8 +131,16 @@ impl Shape {
         let mut cells: Vec<_> = std::iter::once(json!(item.object.name))
             .chain(item.object.cells.iter().cloned())
             .collect();
+        let now = Timestamp::now().as_second();
+        if let Some(live) = &item.object.live {
+            let tunnel = self
+                .asking
+                .as_ref()
+                .and_then(|asking| asking.tunnel(&live.cluster).tunnel);
+            live.fill(&mut cells[1..], tunnel.as_ref(), now);
+        }
         if let Some(index) = self.resource.age_index() {
-            cells.insert(index, json!(age(item.object.created, Timestamp::now().as_second())));
+            cells.insert(index, json!(age(item.object.created, now)));
         }
         match self.rows {
             Rows::None => json!({ "cells": cells }),

@@ -15,7 +15,7 @@ use tower::ServiceExt as _;
 
 use super::router::{Context, router};
 use super::store::Store;
-use super::{Listen, Routes, ServeError, bind, run};
+use super::{GitTimes, Listen, Routes, ServeError, bind, run};
 use crate::apply::HelmOptions;
 use crate::hub::Predictor;
 use crate::hub::asking::Asking;
@@ -30,8 +30,11 @@ const GROUP: &str = "/apis/fleet.flotilla.dev/v1alpha1";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 /// Every commit was made a minute after 1970 began, but those of twos, which nobody knows.
-fn times() -> super::CommitTimes {
-    Box::new(|revision| (!revision.as_str().starts_with('2')).then_some(60))
+fn times() -> GitTimes {
+    GitTimes {
+        commits: Box::new(|revision| (!revision.as_str().starts_with('2')).then_some(60)),
+        keys: Box::new(|_, wanted| wanted.iter().map(|sought| (sought.clone(), 120)).collect()),
+    }
 }
 
 /// An API over a world that may change under it.
@@ -571,13 +574,57 @@ async fn a_file_in_the_place_of_the_socket_is_left_alone() {
     assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some("kept"));
 }
 
+#[tokio::test]
+async fn a_cluster_that_is_away_says_since_when_and_its_keys_how_old_they_are() {
+    let mut api = Api::settled();
+    api.change(|world| {
+        let mut fleet = world.state.fleet.as_deref().cloned().expect("it was planned");
+        for cluster in fleet.clusters.values_mut() {
+            cluster.public_keys = vec!["ed25519:A".to_owned()];
+        }
+        world.state.fleet = Some(Arc::new(fleet));
+        world.state.version += 1;
+    });
+    let list = api.list("/managedclusters").await;
+    let [a, b] = [0, 1].map(|at| list["items"][at]["status"].clone());
+    assert_eq!(
+        (&a["awaySince"], &b["awaySince"]),
+        (&Value::Null, &json!("1970-01-01T02:00:00Z"))
+    );
+    assert_eq!(
+        a["keys"],
+        json!([{ "key": "ed25519:A", "introduced": "1970-01-01T00:02:00Z" }])
+    );
+    let (_, table) = api.get(&format!("{GROUP}/managedclusters"), TABLE).await;
+    let columns: Vec<_> = table["columnDefinitions"].as_array().expect("columns").iter().collect();
+    let cell = |row: usize, name: &str| {
+        let at = columns
+            .iter()
+            .position(|column| column["name"] == name)
+            .expect("a column");
+        table["rows"][row]["cells"][at].as_str().expect("text").to_owned()
+    };
+    assert_eq!(cell(0, "Away"), "-");
+    assert!(cell(1, "Away").ends_with('y'), "since 1970: {}", cell(1, "Away"));
+    assert!(cell(0, "Key-Age").ends_with('y'), "{}", cell(0, "Key-Age"));
+    let rows = table["rows"].as_array().expect("rows");
+    let is_filled = |row: &Value| {
+        row["cells"]
+            .as_array()
+            .expect("cells")
+            .iter()
+            .all(|cell| !cell.is_null())
+    };
+    assert!(rows.iter().all(is_filled), "{rows:#?}");
+}
+
 fn asking(predictors: Predictors) -> Asking {
     let predictor = Predictor::new(HelmOptions::default());
     Asking::new(
         Arc::default(),
         Arc::new(predictor),
         Arc::new(predictors),
-        Arc::default(),
+        Default::default(),
     )
 }
 

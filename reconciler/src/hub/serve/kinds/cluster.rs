@@ -9,6 +9,7 @@ use render::published::Departure;
 use render::rekey::KeyChange;
 use serde_json::{Map, Value, json};
 
+use super::super::live::{KeySince, Live};
 use super::super::object::{Object, plain};
 use super::{of, or_dash, ready_cells};
 use crate::hub::knocks::Why;
@@ -60,14 +61,19 @@ fn leaving(observation: &Observation<'_>, name: &ClusterName, departure: &Depart
         cells: vec![
             json!("Leaving"),
             json!(session),
+            Value::Null,
             or_dash(None),
             json!(0),
             of(0, departure.units.len()),
+            Value::Null,
+            Value::Null,
+            Value::Null,
             json!("-"),
             or_dash(None),
             json!(message),
         ],
         conditions: vec![condition],
+        live: Some(live(&observation.cluster(name), name, ("", &[]))),
     }
 }
 
@@ -83,7 +89,23 @@ fn object(observation: &Observation<'_>, cluster: &Cluster, change: Option<&KeyC
         spec: spec(cluster),
         status: status(observation, &cluster.name, &view, change),
         cells: cells(cluster, &view),
+        live: Some(live(&view, &cluster.name, (&cluster.file, &cluster.public_keys))),
         conditions: view.conditions,
+    }
+}
+
+fn live(view: &ClusterView, name: &ClusterName, (file, keys): (&str, &[String])) -> Live {
+    let agent = view.facts.as_ref().map(|facts| facts.agent_version.clone());
+    let key = |key: &String| KeySince {
+        key: key.clone(),
+        since: None,
+    };
+    Live {
+        cluster: name.clone(),
+        away_since: view.away_since,
+        agent: agent.unwrap_or_default(),
+        file: file.to_owned(),
+        keys: keys.iter().map(key).collect(),
     }
 }
 
@@ -118,6 +140,7 @@ fn status(
     put(
         "k8sVersion",
         view.kubernetes_version.as_ref().map(|version| json!(version)),
+    put("awaySince", view.away_since.map(|at| json!(render::time::rfc3339(at))));
     );
     // In Clusternet's words.
     if let Some(Value::Object(facts)) = view.facts.as_ref().map(plain) {
@@ -196,9 +219,13 @@ fn worded(field: &str, value: Value) -> (&str, Value) {
 
 #[cfg(test)]
 mod tests {
+        Value::Null,
     use super::*;
 
     #[test]
+        Value::Null,
+        Value::Null,
+        Value::Null,
     fn ranges_of_addresses_are_called_as_clusternet_calls_them() {
         let both = json!(["10.244.0.0/16", "fd00:10:244::/56"]);
         let one = json!("10.244.0.0/16,fd00:10:244::/56");

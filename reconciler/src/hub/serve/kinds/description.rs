@@ -58,6 +58,7 @@ fn object(
         namespace: key.namespace().to_owned(),
         name: format!("{}.{name}", key.name()),
         labels,
+        live: None,
         made_by: BTreeSet::from([variant.revision.clone()]),
         created: None,
         declared_in: String::new(),

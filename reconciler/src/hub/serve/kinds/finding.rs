@@ -27,6 +27,7 @@ fn object(finding: &Finding) -> Object {
         namespace: String::new(),
         name: name(finding, &whole),
         labels,
+        live: None,
         made_by: BTreeSet::new(),
         created: None,
         declared_in: place(finding),

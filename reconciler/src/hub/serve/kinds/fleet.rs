@@ -25,6 +25,7 @@ pub(super) fn object(observation: &Observation<'_>) -> Object {
         namespace: String::new(),
         name: NAME.to_owned(),
         labels: BTreeMap::new(),
+        live: None,
         made_by: state.released.iter().map(|released| released.lineage.clone()).collect(),
         created: None,
         declared_in: String::new(),

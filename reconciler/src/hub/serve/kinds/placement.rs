@@ -35,6 +35,7 @@ fn object(observation: &Observation<'_>, unit: &UnitKey, cluster: &ClusterName) 
         // A cluster's name has no dot, so that the last one parts the two.
         name: format!("{}.{cluster}", unit.name()),
         labels: labels(unit, cluster),
+        live: None,
         made_by: entry.iter().map(|(placement, _)| placement.revision.clone()).collect(),
         created: None,
         declared_in: String::new(),

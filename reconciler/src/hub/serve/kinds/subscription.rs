@@ -27,6 +27,7 @@ fn object(observation: &Observation<'_>, key: &UnitKey) -> Object {
         namespace: key.namespace().to_owned(),
         name: key.name().to_owned(),
         labels: BTreeMap::new(),
+        live: None,
         made_by: made_by(observation, key),
         created: None,
         declared_in: subscription

@@ -56,6 +56,7 @@ fn object(observation: &Observation<'_>, declared: &Suspension, holds: usize) ->
         namespace: String::new(),
         name: declared.name.clone(),
         labels: BTreeMap::new(),
+        live: None,
         made_by: BTreeSet::new(),
         created: None,
         declared_in: format!("{}:{}", declared.file, declared.line),

@@ -1,6 +1,7 @@
 //! Source against repositories that the real `git` makes.
 
 mod branch;
+mod introduced;
 mod previous;
 mod rewrite;
 mod tree;
