@@ -40,6 +40,7 @@ pub(crate) fn cluster(name: &str, pairs: &[(&str, &str)]) -> Cluster {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        cluster_type: String::new(),
         elastic: None,
         predictor: None,
         deletion: crate::model::DeletionPolicy::Orphan,

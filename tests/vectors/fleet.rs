@@ -46,6 +46,7 @@ pub(super) fn cluster(full_name: &str, labels: BTreeMap<String, String>) -> Clus
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        cluster_type: String::new(),
         elastic: None,
         predictor: None,
         deletion: render::model::DeletionPolicy::Orphan,

@@ -11,7 +11,7 @@ use super::gate::{self, Gate};
 use super::session::{Place, Session, Slot, Unit};
 use super::{message, verify};
 use crate::limits::WORST_OBJECTS_MAX;
-use crate::wire::{Corrections, Counts, Facts, Health, ObjectResult, ObjectState, UnitReport, UnitState};
+use crate::wire::{Corrections, Counts, Facts, Health, NodeFacts, ObjectResult, ObjectState, UnitReport, UnitState};
 
 /// What an applier says; the whole of it, each time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +32,8 @@ pub struct ApplyReport {
     pub corrections: Corrections,
     /// What the cluster is; `None` until it was asked.
     pub facts: Option<Arc<Facts>>,
+    /// How its nodes fare; `None` while nobody knows.
+    pub nodes: Option<Arc<NodeFacts>>,
     /// What its nodes have left.
     pub room: Room,
 }
@@ -64,11 +66,13 @@ impl Session {
             waits_for_lease: false,
             corrections: self.corrections.sum(),
             facts: None,
+            nodes: None,
             room: Room::default(),
         };
         report.send_if_modified(|report| {
             // Said by those who count, whenever they have.
             next.room = report.room.clone();
+            next.nodes.clone_from(&report.nodes);
             next.facts.clone_from(&report.facts);
             let changed = *report != next;
             *report = next;

@@ -1,5 +1,6 @@
 //! What a cluster is, beside what is applied to it.
 
+use render::capacity::Resources;
 use serde::{Deserialize, Serialize};
 
 /// Facts of a cluster, for people and for tools that know them from Clusternet. Nothing is decided on them.
@@ -30,4 +31,28 @@ pub struct Facts {
     /// The same of `/readyz`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readyz: Option<bool>,
+}
+
+/// A cluster's nodes, all of them. Nothing is decided on them: what replicas are divided by is `capacity`'s.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeFacts {
+    /// By how they fare.
+    pub statistics: NodeStatistics,
+    /// What they have, without regard to what pods may take of it.
+    pub capacity: Resources,
+}
+
+/// Nodes by their condition Ready, in Clusternet's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeStatistics {
+    /// It is True.
+    pub ready_nodes: u64,
+    /// It is False.
+    pub not_ready_nodes: u64,
+    /// It is Unknown: nothing is heard of its kubelet.
+    pub unknown_nodes: u64,
+    /// They have no such condition.
+    pub lost_nodes: u64,
 }

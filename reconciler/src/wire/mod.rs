@@ -22,7 +22,7 @@ pub use agent_counts::AgentCounts;
 pub use caller::{Caller, NotImpersonated};
 pub use dependants::{ClaimVolume, Counted, Dependants, DependantsQuestion, ObjectDependants};
 pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit, Held, LineageGrant, list_digest};
-pub use facts::Facts;
+pub use facts::{Facts, NodeFacts, NodeStatistics};
 pub use framing::{FramingError, read_message, read_message_within, write_message};
 pub use intake::Intake;
 pub use peer::{Hop, HopError, PeerWord, WITH_ASKS};

@@ -8,7 +8,7 @@ use render::{ClusterName, Digest, ObjectKey, UnitKey};
 use serde::{Deserialize, Serialize};
 
 use super::agent_counts::{grown, sum};
-use super::{AgentCounts, Facts, Held, Refusal};
+use super::{AgentCounts, Facts, Held, NodeFacts, Refusal};
 use crate::apply::capacity::Room;
 
 /// What the applier of a cluster says. Sections that a build does not know are ignored; sections that it
@@ -48,6 +48,9 @@ pub struct Report {
     /// What the cluster is. Absent where it is not known, and from agents that do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Arc<Facts>>,
+    /// How its nodes fare. Absent where it is not known, and from agents that do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Arc<NodeFacts>>,
     /// What the cluster's nodes have left. Absent where it is as it was told last in this session, or not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Arc<Capacity>>,
@@ -155,6 +158,7 @@ impl Report {
             api_versions: applied.api_versions,
             without_hub_since: None,
             facts: applied.facts,
+            nodes: applied.nodes,
             capacity,
             capacity_unknown,
             trouble: applied.trouble,

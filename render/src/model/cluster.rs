@@ -20,6 +20,8 @@ pub struct Cluster {
     pub labels: BTreeMap<String, String>,
     /// `spec.clusterId`; empty when the file gives none, and the label then is the name.
     pub cluster_id: String,
+    /// `spec.clusterType`, as written; nothing is decided on it. Empty when the file gives none.
+    pub cluster_type: String,
     /// `spec.taints`.
     pub taints: Vec<Taint>,
     /// Who applies, and what the hub may reach.

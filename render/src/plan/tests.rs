@@ -32,6 +32,7 @@ fn cluster(name: &str) -> (ClusterName, Cluster) {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        cluster_type: String::new(),
         elastic: None,
         predictor: None,
         deletion: crate::model::DeletionPolicy::Orphan,

@@ -185,7 +185,10 @@ fn managed_cluster() -> Value {
         &[],
         [
             ("clusterId", text("Its id in Clusternet; its name where there is none.")),
-            ("clusterType", text("Not read.")),
+            (
+                "clusterType",
+                text("Told in its status and as it is; nothing is decided on it."),
+            ),
             (
                 "clusterInitBaseName",
                 text("Without effect: what a cluster starts with is a Subscription."),

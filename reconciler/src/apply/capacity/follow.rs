@@ -9,19 +9,18 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
-use render::capacity::NodeGroup;
 use serde_json::Value;
 
-use super::survey::{self, Pod};
+use super::survey::{self, Node, Pod};
 use crate::limits::{WATCH_LASTS, WATCH_PAGE_OBJECTS};
 
 /// What was told of nodes and pods.
 #[derive(Debug)]
 pub(super) enum Told {
     /// All nodes.
-    Nodes(BTreeMap<String, NodeGroup>),
+    Nodes(BTreeMap<String, Node>),
     /// One, or that it is gone.
-    Node(String, Option<NodeGroup>),
+    Node(String, Option<Node>),
     /// All pods that take room.
     Pods(BTreeMap<String, Pod>),
     /// One, or that it takes no room any more.

@@ -1,7 +1,7 @@
 //! The room that a cluster has, told while it changes.
 //!
 //! In: what happens to nodes and pods, and what is delivered. Out: the newest [`Capacity`], or why nobody knows it
-//! ([`Room`]). Counting is a plain function (`survey`); this module's loop only listens and waits. How many replicas
+//! ([`Room`]). Counting is a plain function (`survey`), of how many nodes fare how as well; this module's loop only listens and waits. How many replicas
 //! go where is deliberately not here: that is the hub's to decide.
 
 mod follow;
@@ -65,6 +65,7 @@ pub(super) async fn follow(
             let newest = desired.borrow_and_update().clone();
             let lasting = trouble.as_ref().filter(|trouble| trouble.lasts());
             let counted = || survey.capacity(&wanted::wanted(newest.as_deref()));
+            let nodes = survey.node_facts().filter(|_| lasting.is_none()).map(Arc::new);
             let next = match lasting {
                 Some(trouble) => Room::Unknown(format!("nodes and pods cannot be watched: {}", trouble.why)),
                 None => counted().map_or_else(Room::default, |capacity| Room::Known(Arc::new(capacity))),
@@ -72,8 +73,9 @@ pub(super) async fn follow(
             // It is looked at again when the trouble is over.
             due = trouble.as_ref().map(|_| told_at + WATCH_FAILURE_COUNTS);
             report.send_if_modified(|report| {
-                let changed = report.room != next;
+                let changed = report.room != next || report.nodes != nodes;
                 report.room = next;
+                report.nodes = nodes;
                 changed
             });
             continue;

@@ -8,12 +8,30 @@ use serde_json::Value;
 
 use super::follow::Told;
 use super::wanted::AllWanted;
+use crate::wire::NodeFacts;
 
 /// The nodes and pods of a cluster, as far as they were told.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    nodes: Option<BTreeMap<String, NodeGroup>>,
+    nodes: Option<BTreeMap<String, Node>>,
     pods: Option<BTreeMap<String, Pod>>,
+}
+
+/// A node, as far as it is counted.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    /// It as a group of one; `None` where it cannot be read: nothing is known to fit there.
+    pub(super) group: Option<NodeGroup>,
+    /// Its condition Ready, where it has one.
+    ready: Option<Ready>,
+    capacity: Resources,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ready {
+    True,
+    False,
+    Unknown,
 }
 
 /// A pod that takes room, or will.
@@ -42,10 +60,30 @@ impl Survey {
         }
     }
 
+    /// How the nodes fare; `None` before they are listed.
+    pub(super) fn node_facts(&self) -> Option<NodeFacts> {
+        let mut facts = NodeFacts::default();
+        let counts = &mut facts.statistics;
+        for node in self.nodes.as_ref()?.values() {
+            let count = match node.ready {
+                Some(Ready::True) => &mut counts.ready_nodes,
+                Some(Ready::False) => &mut counts.not_ready_nodes,
+                Some(Ready::Unknown) => &mut counts.unknown_nodes,
+                None => &mut counts.lost_nodes,
+            };
+            *count += 1;
+            facts.capacity.add(&node.capacity, 1);
+        }
+        Some(facts)
+    }
+
     /// The room that is left; `None` before both lists are there.
     pub(super) fn capacity(&self, wanted: &AllWanted) -> Option<Capacity> {
         let (nodes, pods) = (self.nodes.as_ref()?, self.pods.as_ref()?);
-        let mut nodes = nodes.clone();
+        let mut nodes: BTreeMap<_, _> = nodes
+            .iter()
+            .filter_map(|(name, node)| Some((name, node.group.clone()?)))
+            .collect();
         let mut counted: Vec<WorkloadPods> = wanted
             .workloads
             .iter()
@@ -118,8 +156,26 @@ fn owner(wanted: &AllWanted, pod: &Pod) -> Option<usize> {
     })
 }
 
-/// A node as a group of one; `None` for one that cannot be read: nothing is known to fit there.
-pub(super) fn node(object: &Value) -> Option<NodeGroup> {
+/// What is counted of a node.
+pub(super) fn node(object: &Value) -> Option<Node> {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == "Ready")
+        .map(|condition| match condition["status"].as_str() {
+            Some("True") => Ready::True,
+            Some("False") => Ready::False,
+            _ => Ready::Unknown,
+        });
+    Some(Node {
+        group: group(object),
+        ready,
+        capacity: Resources::read(object.pointer("/status/capacity")).unwrap_or_default(),
+    })
+}
+
+fn group(object: &Value) -> Option<NodeGroup> {
     let labels: BTreeMap<String, String> = map(object.pointer("/metadata/labels"));
     let name = object
         .pointer("/metadata/name")

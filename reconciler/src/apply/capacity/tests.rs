@@ -3,7 +3,7 @@ use serde_json::json;
 use super::super::wanted::Wanted;
 use super::*;
 
-fn told_node(name: &str, cpu: &str) -> (String, NodeGroup) {
+fn told_node(name: &str, cpu: &str) -> (String, Node) {
     let object = json!({
         "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "zone": "north" } },
         "status": { "allocatable": { "cpu": cpu, "memory": "8Gi", "pods": "10" } },
@@ -34,7 +34,7 @@ fn web(replicas: u64) -> AllWanted {
     }
 }
 
-fn survey(nodes: &[(String, NodeGroup)], pods: &[(String, Pod)]) -> Survey {
+fn survey(nodes: &[(String, Node)], pods: &[(String, Pod)]) -> Survey {
     let mut survey = Survey::default();
     survey.take(Told::Nodes(nodes.iter().cloned().collect()));
     survey.take(Told::Pods(pods.iter().cloned().collect()));
@@ -152,6 +152,47 @@ fn a_cordoned_node_is_tainted() {
         "metadata": { "name": "a" }, "spec": { "unschedulable": true },
         "status": { "allocatable": { "cpu": "4", "pods": "10" } },
     });
-    let group = node(&object).expect("it can be read");
+    let group = node(&object).and_then(|node| node.group).expect("it can be read");
     assert_eq!(group.taints[0].key, "node.kubernetes.io/unschedulable");
+}
+
+#[test]
+fn nodes_are_counted_by_how_they_fare_and_what_they_have_in_all() {
+    let told = |name: &str, conditions: serde_json::Value, allocatable: &str| {
+        let object = json!({
+            "metadata": { "name": name },
+            "status": {
+                "conditions": conditions,
+                "capacity": { "cpu": "4", "memory": "8Gi" },
+                "allocatable": { "cpu": allocatable },
+            },
+        });
+        (name.to_owned(), node(&object).expect("each is counted"))
+    };
+    let ready =
+        |status: &str| json!([{ "type": "MemoryPressure", "status": "False" }, { "type": "Ready", "status": status }]);
+    assert_eq!(Survey::default().node_facts(), None, "what was not listed is not none");
+    let nodes = [
+        told("a", ready("True"), "3"),
+        told("b", ready("True"), "3"),
+        told("c", ready("False"), "3"),
+        told("d", ready("Unknown"), "3"),
+        told("e", json!([]), "what nobody can read"),
+    ];
+    let survey = survey(&nodes, &[]);
+    let facts = survey.node_facts().expect("nodes are listed");
+    let statistics = serde_json::to_value(facts.statistics).expect("it is written");
+    let expected = json!({ "readyNodes": 2, "notReadyNodes": 1, "unknownNodes": 1, "lostNodes": 1 });
+    assert_eq!(statistics, expected);
+    let capacity = facts.capacity.quantities();
+    assert_eq!(
+        (capacity["cpu"].as_str(), facts.capacity.of("memory")),
+        ("20", 5 * (8 << 30))
+    );
+    let room = survey.capacity(&AllWanted::default()).expect("both lists are there");
+    assert_eq!(
+        room.nodes.count(),
+        4,
+        "on one that cannot be read nothing is known to fit"
+    );
 }

@@ -136,7 +136,10 @@ fn managed_cluster(cluster: &Cluster) -> Wanted {
     labels.extend(cluster_labels(cluster));
     let mut spec = json!({
         "clusterId": name::cluster_id(cluster),
-        "clusterType": "StandardCluster",
+        "clusterType": match cluster.cluster_type.as_str() {
+            "" => "StandardCluster",
+            written => written,
+        },
         "syncMode": cluster.sync_mode,
     });
     if !cluster.taints.is_empty() {

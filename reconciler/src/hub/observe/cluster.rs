@@ -11,7 +11,7 @@ use super::evidence::{REFUSED, TROUBLE, not_reported};
 use super::index::Observation;
 use super::ladder::{OFFLINE, SUSPENDED};
 use crate::hub::knocks::{Knock, Why};
-use crate::wire::{Facts, Report, enforcing};
+use crate::wire::{Facts, NodeFacts, Report, enforcing};
 
 /// The condition that others ask to be this cluster.
 pub const CALLERS: &str = "OtherCallers";
@@ -33,6 +33,8 @@ pub struct ClusterView {
     pub kubernetes_version: Option<String>,
     /// What it is, as it said last.
     pub facts: Option<Arc<Facts>>,
+    /// How its nodes fare, as it said last.
+    pub node_facts: Option<Arc<NodeFacts>>,
     /// What its nodes have: how many there are, and how much of it pods may take.
     pub nodes: Option<(u64, Resources)>,
     /// When it said something last, in seconds since 1970.
@@ -76,14 +78,14 @@ impl Observation<'_> {
         }
     }
 
-    /// What a cluster that is away enforces by itself, as far as it said, and since when it is away.
-    fn enforced_alone(&self, cluster: &ClusterName) -> Option<(u64, i64)> {
     /// Since when a cluster is away. One that another hub hears of is not.
     fn away_since(&self, cluster: &ClusterName) -> Option<i64> {
         let known = self.state.clusters.get(cluster)?;
         known.away_since.filter(|_| !self.is_connected(cluster))
     }
 
+    /// What a cluster that is away enforces by itself, as far as it said, and since when it is away.
+    fn enforced_alone(&self, cluster: &ClusterName) -> Option<(u64, i64)> {
         let known = self.state.clusters.get(cluster)?;
         let held = known.report.as_ref()?.held.as_ref()?;
         Some((held.sequence, self.away_since(cluster)?))
@@ -146,13 +148,14 @@ impl Observation<'_> {
         ClusterView {
             conditions,
             session,
+            away_since: self.away_since(cluster),
             held_sequence: report.and_then(|report| Some(report.held.as_ref()?.sequence)),
             refused: report
-            away_since: self.away_since(cluster),
                 .and_then(|report| report.refused.as_ref())
                 .map(|(sequence, refusal)| (*sequence, refusal.to_string())),
             kubernetes_version: report.and_then(|report| report.kubernetes_version.clone()),
             facts: report.and_then(|report| report.facts.clone()),
+            node_facts: report.and_then(|report| report.nodes.clone()),
             nodes: self.state.nodes(cluster),
             observed_at: self
                 .state

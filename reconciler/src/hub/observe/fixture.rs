@@ -209,6 +209,7 @@ impl World {
             trouble: String::new(),
             waits_for_lease: false,
             facts: None,
+            nodes: None,
             corrections: crate::wire::Corrections::default(),
             agent: crate::wire::AgentCounts::default(),
         };
@@ -333,6 +334,7 @@ fn registered(name: &str) -> Cluster {
         sync_mode: SyncMode::Dual,
         public_keys: Vec::new(),
         kubeconfig_context: None,
+        cluster_type: String::new(),
         elastic: None,
         predictor: None,
         deletion: render::model::DeletionPolicy::Orphan,

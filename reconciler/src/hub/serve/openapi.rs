@@ -270,12 +270,63 @@ const CLUSTER_STATUS: &[Field] = &[
         "The keys in its file, each with when Git says that it came there (introduced).",
     ),
     ("k8sVersion", "string", "The version of its API server."),
+    ("platform", "string", "What its API server runs on, as linux/amd64."),
+    (
+        "apiserverURL",
+        "string",
+        "Its API server's address, as its applier sees it.",
+    ),
+    ("agentVersion", "string", "The version of whoever applies there."),
+    (
+        "clusterCIDR",
+        "string",
+        "Where its pods have their addresses, with commas between ranges.",
+    ),
+    (
+        "serviceCIDR",
+        "string",
+        "Where its Services have theirs, in the same way.",
+    ),
+    (
+        "healthz",
+        "boolean",
+        "Whether its API server says there that all is well; absent where it could not be asked.",
+    ),
+    ("livez", "boolean", "The same of /livez."),
+    ("readyz", "boolean", "The same of /readyz."),
+    (
+        "nodeStatistics",
+        "object",
+        "Its nodes by their condition Ready (readyNodes, notReadyNodes, unknownNodes, and lostNodes without one), and how many of them replicas are divided over (nodes).",
+    ),
+    (
+        "allocatable",
+        "object",
+        "What its nodes let pods take, of each resource.",
+    ),
+    ("capacity", "object", "What its nodes have in all, of each resource."),
+    (
+        "appPusher",
+        "boolean",
+        "Whether the hub applies there, as in mode Push.",
+    ),
+    (
+        "useSocket",
+        "boolean",
+        "Whether its API server is asked through a tunnel: it has an agent, and its mode is not Pull.",
+    ),
+    ("lastObservedTime", "string", "When it reported last."),
     ("heldSequence", "integer", "The sequence that it took last."),
     ("releasedSequence", "integer", "The sequence that was released last."),
     (
         "refused",
         "object",
         "The newer sequence that it did not believe, and why.",
+    ),
+    (
+        "keyChange",
+        "object",
+        "The key of its agent that is to be added to its file or taken out of it, and the branch that a person merges.",
     ),
     ("units", "object", "How many it has, and how many of them are ready."),
 ];

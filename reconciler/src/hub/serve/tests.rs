@@ -24,7 +24,7 @@ use crate::hub::engine::State;
 use crate::hub::observe::fixture::{World, cluster, unit, units};
 use crate::hub::peers::FirstWords;
 use crate::hub::predictors::Predictors;
-use crate::wire::{Health, UnitState};
+use crate::wire::{Facts, Health, NodeFacts, UnitState};
 
 const GROUP: &str = "/apis/fleet.flotilla.dev/v1alpha1";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
@@ -616,6 +616,62 @@ async fn a_cluster_that_is_away_says_since_when_and_its_keys_how_old_they_are() 
             .all(|cell| !cell.is_null())
     };
     assert!(rows.iter().all(is_filled), "{rows:#?}");
+}
+
+#[tokio::test]
+async fn a_clusters_status_is_in_clusternets_words_and_every_field_of_it_is_explained() {
+    let mut api = Api::settled();
+    api.change(|world| {
+        world.report_with("a", |report| {
+            report.kubernetes_version = Some("v1.36.3".to_owned());
+            report.facts = Some(Arc::new(Facts {
+                platform: "linux/amd64".to_owned(),
+                api_server: "https://10.0.0.1:6443".to_owned(),
+                agent_version: "0.1.0".to_owned(),
+                pod_cidrs: vec!["10.244.0.0/16".to_owned(), "fd00::/56".to_owned()],
+                service_cidrs: vec!["10.96.0.0/12".to_owned()],
+                healthz: Some(true),
+                livez: Some(true),
+                readyz: Some(false),
+            }));
+            let mut nodes = NodeFacts::default();
+            nodes.statistics.ready_nodes = 2;
+            nodes.statistics.lost_nodes = 1;
+            nodes.capacity.set("cpu", 12_000);
+            report.nodes = Some(Arc::new(nodes));
+        });
+    });
+    let list = api.list("/managedclusters").await;
+    let [a, b] = [0, 1].map(|at| list["items"][at]["status"].clone());
+    for (field, expected) in [
+        ("k8sVersion", json!("v1.36.3")),
+        ("platform", json!("linux/amd64")),
+        ("apiserverURL", json!("https://10.0.0.1:6443")),
+        ("clusterCIDR", json!("10.244.0.0/16,fd00::/56")),
+        ("serviceCIDR", json!("10.96.0.0/12")),
+        ("readyz", json!(false)),
+        (
+            "nodeStatistics",
+            json!({ "readyNodes": 2, "notReadyNodes": 0, "unknownNodes": 0, "lostNodes": 1 }),
+        ),
+        ("capacity", json!({ "cpu": "12" })),
+        ("appPusher", json!(false)),
+        ("useSocket", json!(false)),
+    ] {
+        assert_eq!(a[field], expected, "{field}");
+    }
+    assert_eq!(b["nodeStatistics"], Value::Null, "what nobody said is not none");
+    let document = super::openapi::document();
+    let schema = &document["components"]["schemas"]["dev.flotilla.fleet.v1alpha1.ManagedCluster"];
+    let explained = &schema["properties"]["status"]["properties"];
+    let status = a
+        .as_object()
+        .expect("an object")
+        .iter()
+        .chain(b.as_object().expect("an object"));
+    for (field, _) in status {
+        assert!(explained[field]["description"].is_string(), "{field} is not explained");
+    }
 }
 
 fn asking(predictors: Predictors) -> Asking {

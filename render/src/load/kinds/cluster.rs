@@ -46,6 +46,7 @@ pub(super) fn read(top: &mut Fields<'_>, metadata: &Metadata, place: &Place<'_>)
         name,
         labels,
         cluster_id: id.unwrap_or_default(),
+        cluster_type: spec.cluster_type,
         taints: spec.taints,
         sync_mode: spec.sync_mode,
         public_keys: spec.public_keys,
@@ -79,6 +80,7 @@ fn name(top: &Fields<'_>, metadata: &Metadata) -> Option<ClusterName> {
 #[derive(Default)]
 struct Spec {
     cluster_id: Option<String>,
+    cluster_type: String,
     taints: Vec<Taint>,
     sync_mode: SyncMode,
     public_keys: Vec<String>,
@@ -91,7 +93,7 @@ struct Spec {
 
 fn read_spec(mut fields: Fields<'_>) -> Spec {
     let cluster_id = fields.text("clusterId").filter(|id| !id.is_empty()).map(str::to_owned);
-    fields.text("clusterType");
+    let cluster_type = fields.text("clusterType").unwrap_or_default().to_owned();
     if fields.text("clusterInitBaseName").is_some_and(|name| !name.is_empty()) {
         fields.warning(
             "clusterInitBaseName",
@@ -121,6 +123,7 @@ fn read_spec(mut fields: Fields<'_>) -> Spec {
     fields.finish();
     Spec {
         cluster_id,
+        cluster_type,
         taints,
         sync_mode,
         public_keys,

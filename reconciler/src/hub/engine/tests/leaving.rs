@@ -52,6 +52,7 @@ fn heard(world: &mut World, name: &str, has_anything: bool) {
         trouble: String::new(),
         waits_for_lease: false,
         facts: None,
+        nodes: None,
         corrections: crate::wire::Corrections::default(),
         agent: crate::wire::AgentCounts::default(),
     };

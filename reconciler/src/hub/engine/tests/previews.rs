@@ -46,6 +46,7 @@ fn said(name: &str, version: &str) -> Event {
         trouble: String::new(),
         waits_for_lease: false,
         facts: None,
+        nodes: None,
         corrections: crate::wire::Corrections::default(),
         agent: crate::wire::AgentCounts::default(),
     };

@@ -152,6 +152,7 @@ pub(super) fn report(cluster: ClusterName, held: Option<Held>) -> Report {
         trouble: String::new(),
         waits_for_lease: false,
         facts: None,
+        nodes: None,
         corrections: crate::wire::Corrections::default(),
         agent: crate::wire::AgentCounts::default(),
     }

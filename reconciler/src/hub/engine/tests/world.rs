@@ -32,6 +32,7 @@ pub(super) fn fleet(digit: char, clusters: &[&str]) -> Arc<Fleet> {
             sync_mode: SyncMode::Dual,
             public_keys: Vec::new(),
             kubeconfig_context: None,
+            cluster_type: String::new(),
             elastic: None,
             predictor: None,
             deletion: render::model::DeletionPolicy::Orphan,
@@ -404,6 +405,7 @@ impl World {
             trouble: String::new(),
             waits_for_lease: false,
             facts: None,
+            nodes: None,
             corrections: crate::wire::Corrections::default(),
             agent: crate::wire::AgentCounts::default(),
         };

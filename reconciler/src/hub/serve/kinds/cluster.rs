@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use render::ClusterName;
 use render::cordon::is_cordoned;
-use render::model::Cluster;
+use render::model::{Cluster, SyncMode};
 use render::published::Departure;
 use render::rekey::KeyChange;
 use serde_json::{Map, Value, json};
@@ -87,7 +87,7 @@ fn object(observation: &Observation<'_>, cluster: &Cluster, change: Option<&KeyC
         created: None,
         declared_in: format!("{}:{}", cluster.file, cluster.line),
         spec: spec(cluster),
-        status: status(observation, &cluster.name, &view, change),
+        status: status(observation, cluster, &view, change),
         cells: cells(cluster, &view),
         live: Some(live(&view, &cluster.name, (&cluster.file, &cluster.public_keys))),
         conditions: view.conditions,
@@ -115,6 +115,9 @@ fn spec(cluster: &Cluster) -> Value {
     if let Some(mode) = cluster.drift {
         spec["drift"] = json!({ "mode": mode });
     }
+    if !cluster.cluster_type.is_empty() {
+        spec["clusterType"] = json!(cluster.cluster_type);
+    }
     if !cluster.cluster_id.is_empty() {
         spec["clusterId"] = json!(cluster.cluster_id);
     }
@@ -126,7 +129,7 @@ fn spec(cluster: &Cluster) -> Value {
 
 fn status(
     observation: &Observation<'_>,
-    cluster: &ClusterName,
+    cluster: &Cluster,
     view: &ClusterView,
     change: Option<&KeyChange>,
 ) -> Map<String, Value> {
@@ -137,10 +140,10 @@ fn status(
         }
     };
     put("session", Some(json!(view.session)));
+    put("awaySince", view.away_since.map(|at| json!(render::time::rfc3339(at))));
     put(
         "k8sVersion",
         view.kubernetes_version.as_ref().map(|version| json!(version)),
-    put("awaySince", view.away_since.map(|at| json!(render::time::rfc3339(at))));
     );
     // In Clusternet's words.
     if let Some(Value::Object(facts)) = view.facts.as_ref().map(plain) {
@@ -149,10 +152,13 @@ fn status(
             put(field, Some(value));
         }
     }
-    if let Some((count, allocatable)) = &view.nodes {
-        put("nodeStatistics", Some(json!({ "nodes": count })));
-        put("allocatable", Some(json!(allocatable.quantities())));
-    }
+    put("nodeStatistics", node_statistics(view));
+    let allocatable = view.nodes.as_ref().map(|(_, allocatable)| allocatable.quantities());
+    put("allocatable", allocatable.map(|quantities| json!(quantities)));
+    let capacity = view.node_facts.as_ref().map(|nodes| nodes.capacity.quantities());
+    put("capacity", capacity.map(|quantities| json!(quantities)));
+    put("appPusher", Some(json!(cluster.sync_mode == SyncMode::Push)));
+    put("useSocket", Some(json!(is_asked_by_tunnel(cluster))));
     put(
         "lastObservedTime",
         view.observed_at.map(|at| json!(render::time::rfc3339(at))),
@@ -169,11 +175,29 @@ fn status(
     );
     put(
         "keyChange",
-        change.map(|change| super::fleet::key_change(observation, cluster, change)),
+        change.map(|change| super::fleet::key_change(observation, &cluster.name, change)),
     );
     let (all, ready) = view.units;
     put("units", Some(json!({ "total": all, "ready": ready })));
     status
+}
+
+/// Nodes by how they fare, from agents that say it, and how many of them count.
+fn node_statistics(view: &ClusterView) -> Option<Value> {
+    let counting = view.nodes.as_ref().map(|(count, _)| *count);
+    let mut statistics = match &view.node_facts {
+        Some(nodes) => plain(nodes.statistics),
+        None => json!({}),
+    };
+    if let Some(count) = counting {
+        statistics["nodes"] = json!(count);
+    }
+    (counting.is_some() || view.node_facts.is_some()).then_some(statistics)
+}
+
+/// Whether the hub asks its API server through a tunnel.
+fn is_asked_by_tunnel(cluster: &Cluster) -> bool {
+    !cluster.public_keys.is_empty() && cluster.kubeconfig_context.is_none() && cluster.sync_mode != SyncMode::Pull
 }
 
 /// That the cluster's identity is in two hands, or taken from it. Anybody may ask with a key of their own, so that this
@@ -195,9 +219,13 @@ fn cells(cluster: &Cluster, view: &ClusterView) -> Vec<Value> {
     vec![
         ready,
         json!(view.session),
+        Value::Null,
         or_dash(view.kubernetes_version.clone()),
         json!(view.held_sequence.unwrap_or_default()),
         of(count, all),
+        Value::Null,
+        Value::Null,
+        Value::Null,
         json!(cluster.sync_mode),
         or_dash(Some(cluster.cluster_id.clone())),
         message,
@@ -219,13 +247,9 @@ fn worded(field: &str, value: Value) -> (&str, Value) {
 
 #[cfg(test)]
 mod tests {
-        Value::Null,
     use super::*;
 
     #[test]
-        Value::Null,
-        Value::Null,
-        Value::Null,
     fn ranges_of_addresses_are_called_as_clusternet_calls_them() {
         let both = json!(["10.244.0.0/16", "fd00:10:244::/56"]);
         let one = json!("10.244.0.0/16,fd00:10:244::/56");
