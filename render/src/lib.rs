@@ -40,6 +40,7 @@ pub mod policy;
 pub mod predictor;
 pub mod published;
 pub mod quantity;
+pub mod registration;
 pub mod rekey;
 pub mod release;
 pub mod schedule;

@@ -14,6 +14,7 @@ mod overrides;
 mod ranges;
 mod rooms;
 mod schedule;
+mod ways;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -65,7 +66,7 @@ const BY_SESSION: &str =
 
 const BY_KEY: &str = "a cluster is who proves the key in its file: no token of a ServiceAccount is made or read, and no path names who dials";
 const NAMED_PEERS: &str = "other hubs are named by address and key; no Lease carries an address and a token";
-const OWN_ADDRESSES: &str = "a kubeconfig names the hub's door and a cluster, and no API is rewritten; the door takes upstream's URLs as they stand";
+const OWN_ADDRESSES: &str = "a kubeconfig names the hub's door and a cluster, and no API is rewritten; the door takes upstream's URLs of clusters as they stand";
 
 const OWN_FORM: &str = "a_path_names_its_cluster_in_our_form_and_in_each_of_clusternets";
 
@@ -156,7 +157,7 @@ const AREAS: [(&str, Asked); 53] = [
         "queue-backoff",
         Never(ONE_PLAN, "decisions_that_no_commit_causes_are_a_minute_apart"),
     ),
-    ("proxy-url", Never(OWN_ADDRESSES, OWN_FORM)),
+    ("proxy-url", Once(ways::proxy_url)),
     ("requirements", Once(rooms::requirements)),
     (
         "sa-token",

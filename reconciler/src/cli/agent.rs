@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use render::ClusterName;
+use render::model::SyncMode;
 use tokio_util::sync::CancellationToken;
 use tunnel::{Allowance, Token};
 
@@ -92,6 +93,14 @@ enum AgentCommand {
 }
 
 impl AgentMode {
+    pub(super) fn of(mode: SyncMode) -> Self {
+        match mode {
+            SyncMode::Dual => Self::Dual,
+            SyncMode::Pull => Self::Pull,
+            SyncMode::Push => Self::Push,
+        }
+    }
+
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Dual => "Dual",

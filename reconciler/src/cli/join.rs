@@ -10,7 +10,9 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use render::ClusterName;
 use render::limits::FILE_BYTES_MAX;
+use render::model::CLUSTERNET_CLUSTERS_API_VERSION;
 use render::name::{wrong_label_key, wrong_label_value};
+use render::registration::{REQUEST_KIND, Request, is_request};
 use serde_json::Value;
 use tunnel::PublicKey;
 
@@ -18,23 +20,27 @@ use super::agent::{AgentMode, key_path};
 use super::hub_url::hub_url;
 use super::{exit, keys, output};
 use crate::agent::manifests::{Manifests, Rights};
-use crate::registration::cluster_file;
+use crate::registration::{cluster_file, requested_cluster_file};
 
 /// Arguments of `agent join`.
 #[derive(Debug, Args)]
 pub(super) struct Join {
-    /// The cluster's name.
-    #[arg(long)]
-    cluster: ClusterName,
+    /// The cluster's name; without it, that of the request.
+    #[arg(long, required_unless_present = "request")]
+    cluster: Option<ClusterName>,
+    /// A FILE with Clusternet's ClusterRegistrationRequest: what it says of the cluster goes into the printed file, and
+    /// what is left of it is told. Other flags count before it.
+    #[arg(long, value_name = "FILE")]
+    request: Option<PathBuf>,
     /// Where its key is kept, made when it is missing; without it, flotilla-CLUSTER.key.
     #[arg(long)]
     key: Option<PathBuf>,
     /// A label of the cluster, KEY=VALUE; may be given more than once.
     #[arg(long = "label", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Who applies, and what the hub may reach.
-    #[arg(long, value_enum, default_value_t)]
-    sync_mode: AgentMode,
+    /// Who applies, and what the hub may reach; without it and a request, dual.
+    #[arg(long, value_enum)]
+    sync_mode: Option<AgentMode>,
     /// Write to FILE what `kubectl apply` needs so that the agent runs in the cluster.
     #[arg(long, value_name = "FILE", requires_all = ["hub", "hub_keys", "image"])]
     manifests: Option<PathBuf>,
@@ -76,33 +82,73 @@ pub(super) fn run(join: &Join) -> anyhow::Result<ExitCode> {
             return Ok(exit::usage());
         }
     }
-    let path = key_path(join.key.clone(), &join.cluster);
+    let request = join.request.as_deref().map(request).transpose()?;
+    let Some(cluster) = join.cluster.clone().or_else(|| request.as_ref()?.name.clone()) else {
+        output::tell(
+            "error: the request has no clusterName that a cluster can have here\nhint: give a name with --cluster\n",
+        );
+        return Ok(exit::usage());
+    };
+    let requested = request.as_ref().map(|request| AgentMode::of(request.sync_mode));
+    let mode = join.sync_mode.or(requested).unwrap_or_default();
+    let path = key_path(join.key.clone(), &cluster);
     // Before a key is made: what is wrong with the rights is wrong without one.
     let rights = rights(join.rights.as_deref())?;
     let key = keys::read_or_make(&path)?;
     output::tell(&format!(
         "The key of cluster {} is in {}; keep it where its agent runs.\n",
-        join.cluster,
+        cluster,
         path.display()
     ));
     if let Some(file) = &join.manifests {
-        write_manifests(join, file, rights, &path)?;
+        write_manifests(join, (&cluster, mode), file, rights, &path)?;
     }
-    let file = cluster_file(&join.cluster, &key.public(), &join.labels, join.sync_mode.text());
+    let file = match &request {
+        None => cluster_file(&cluster, &key.public(), &join.labels, mode.text()),
+        Some(request) => {
+            if !request.unused.is_empty() {
+                output::tell(&format!("Not used of the request: {}.\n", request.unused.join(", ")));
+            }
+            requested_cluster_file(&cluster, &key.public(), &join.labels, mode.text(), request)
+        }
+    };
     output::print(&file);
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_manifests(join: &Join, file: &Path, rights: Rights, key: &Path) -> anyhow::Result<()> {
+/// The request in a file.
+fn request(path: &Path) -> anyhow::Result<Request> {
+    let name = path.display();
+    let documents = render::yaml::read(&bounded(path)?).with_context(|| format!("failed to read {name}"))?;
+    let mut requests = documents
+        .iter()
+        .filter(|document| is_request(&document.value))
+        .filter_map(|document| document.value.as_object());
+    match (requests.next(), requests.next()) {
+        (Some(request), None) => Ok(Request::read(request)),
+        (None, _) => bail!("{name} holds no {REQUEST_KIND} of {CLUSTERNET_CLUSTERS_API_VERSION}"),
+        (Some(_), Some(_)) => {
+            bail!("{name} holds more than one {REQUEST_KIND}; hint: each cluster has a key of its own")
+        }
+    }
+}
+
+fn write_manifests(
+    join: &Join,
+    (cluster, mode): (&ClusterName, AgentMode),
+    file: &Path,
+    rights: Rights,
+    key: &Path,
+) -> anyhow::Result<()> {
     let secret = if join.with_key { Some(bounded(key)?) } else { None };
     let applies_nothing = matches!(rights, Rights::None);
     let manifests = Manifests {
-        cluster: &join.cluster,
+        cluster,
         hub: join.hub.as_deref().context("--hub is missing")?,
         hub_keys: &join.hub_keys,
         image: join.image.as_deref().context("--image is missing")?,
-        people: join.sync_mode != AgentMode::Pull,
-        allow: join.sync_mode.allow(),
+        people: mode != AgentMode::Pull,
+        allow: mode.allow(),
         rights,
         key: secret,
     };
@@ -179,4 +225,34 @@ fn bounded(path: &Path) -> anyhow::Result<String> {
         bail!("{name} has more than {FILE_BYTES_MAX} bytes");
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Result<Request, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("request.yaml");
+        std::fs::write(&path, text).expect("it is writable");
+        request(&path).map_err(|error| format!("{error:#}"))
+    }
+
+    const REQUEST: &str = "apiVersion: clusters.clusternet.io/v1beta1\nkind: ClusterRegistrationRequest\n";
+
+    #[test]
+    fn one_request_is_taken_from_a_file_and_none_or_two_are_told() {
+        let one = found(&format!("{REQUEST}spec: {{clusterName: paris}}\n---\nkind: Other\n"));
+        assert_eq!(
+            one.map(|request| request.name.map(|name| name.to_string())),
+            Ok(Some("paris".to_owned()))
+        );
+        let none = found("kind: ClusterRegistrationRequest\n").expect_err("it is another group's");
+        assert!(
+            none.contains("holds no ClusterRegistrationRequest of clusters.clusternet.io/v1beta1"),
+            "{none}"
+        );
+        let two = found(&format!("{REQUEST}---\n{REQUEST}")).expect_err("each has a key of its own");
+        assert!(two.contains("more than one"), "{two}");
+    }
 }

@@ -62,7 +62,7 @@ pub mod tokens;
 
 pub use deny::DenyError;
 pub use departing::{FORGET_CLUSTER, departed, findings as departed_findings};
-pub use door::{CertificateError, DoorError, DoorOptions, FileError, Identity, OidcError, OidcOptions};
+pub use door::{CertificateError, DoorError, DoorOptions, FileError, Identity, OidcError, OidcOptions, clusternet_id};
 pub use guarding::Rules;
 pub use knocks::{Knock, Why};
 pub use leaving::Leaving;

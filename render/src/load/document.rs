@@ -183,9 +183,9 @@ fn read_part(source: &Source<'_>, part: &Part<'_>, reading: &mut Reading) {
             unknown(source, part, &api_version, &kind, reading)
         }
         Kind::Unused => {
-            let message = format!("{kind} of {api_version} is not used: it is made or kept by the hub, not declared");
+            let (message, hint) = kinds::unused(&api_version, &kind, source.file, map);
             let finding = Finding::warning("UnusedKind", message).at(&**source.file, part.line);
-            reading.findings.push(finding.hint(kinds::instead(&kind)));
+            reading.findings.push(finding.hint(hint));
         }
         Kind::Chart => match check_chart(source, part, map, kinds::is_ours(&api_version), reading) {
             Some(error) => reading.items.push(Item::Neither(Box::new(error))),

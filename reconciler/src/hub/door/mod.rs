@@ -43,6 +43,7 @@ pub use certificate::CertificateError;
 pub use files::FileError;
 pub use oidc::OidcError;
 pub use options::{DoorError, DoorOptions, Identity, OidcOptions};
+pub use route::clusternet_id;
 pub(in crate::hub) use shares::{Part, Shares};
 pub(in crate::hub) use tally::{Counts, Limit, Tally};
 

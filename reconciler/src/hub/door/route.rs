@@ -136,6 +136,17 @@ pub(super) fn route(path: &str) -> Result<Route, Incomplete> {
     }
 }
 
+/// The id of the cluster whose API server the door asks under a path, where that is the path that Clusternet's kubeconfigs
+/// have.
+pub fn clusternet_id(path: &str) -> Option<String> {
+    match route(path) {
+        Ok(Route::Cluster(ToCluster {
+            id, form: Form::Direct, ..
+        })) => Some(id),
+        Ok(Route::Hub | Route::Cluster(_)) | Err(Incomplete) => None,
+    }
+}
+
 fn halves(text: &str) -> (&str, Option<&str>) {
     match text.split_once('/') {
         Some((first, rest)) => (first, Some(rest)),

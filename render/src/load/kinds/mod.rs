@@ -24,6 +24,7 @@ use super::fields::{Fields, Judge};
 use crate::model::{CLUSTERNET_APPS_API_VERSION, CLUSTERNET_CLUSTERS_API_VERSION, FLEET_API_VERSION};
 use crate::name::group_of;
 use crate::nearest::{distance, nearest};
+use crate::registration::{REQUEST_KIND, Request};
 use metadata::Metadata;
 
 pub(super) use access::AccessKind;
@@ -143,16 +144,30 @@ const GROUPS: [&str; 3] = [
     CLUSTERNET_CLUSTERS_API_VERSION,
 ];
 
-/// What a person writes in place of a kind that is not declared here; may be empty.
-pub(super) fn instead(kind: &str) -> &'static str {
-    match kind {
-        // It carries no key, so that it cannot say who may connect.
-        "ClusterRegistrationRequest" => {
-            "a cluster is registered by its file: flotilla agent join prints a ManagedCluster with the agent's key, to which \
-             spec.clusterName goes as metadata.name, clusterLabels as metadata.labels, clusterId and syncMode as they are"
-        }
-        _ => "",
+/// What is said of a kind that is not declared here, and what a person writes in its place; the latter may be empty.
+pub(super) fn unused(api_version: &str, kind: &str, file: &str, document: &Map<String, Value>) -> (String, String) {
+    if kind != REQUEST_KIND {
+        let message = format!("{kind} of {api_version} is not used: it is made or kept by the hub, not declared");
+        return (message, String::new());
     }
+    // It carries no key, so that it cannot say who may connect.
+    let request = Request::read(document);
+    let or_nothing = |fields: &[String]| match fields {
+        [] => "nothing".to_owned(),
+        fields => fields.join(", "),
+    };
+    let (used, unused) = (or_nothing(&request.used), or_nothing(&request.unused));
+    let message = format!(
+        "{kind} registers nobody, since it names no key of an agent; of it a cluster's file takes {used}, and leaves {unused}"
+    );
+    let name = match &request.name {
+        Some(name) => format!("clusters/{name}.yaml"),
+        None => "clusters/NAME.yaml, for --cluster NAME".to_owned(),
+    };
+    let hint = format!(
+        "flotilla agent join --request {file} makes a key and prints the ManagedCluster to commit in its place as {name}"
+    );
+    (message, hint)
 }
 
 /// What an unknown kind or version may have been meant to be.

@@ -92,12 +92,16 @@ fn kinds_are_told_apart_by_group() {
     }
     let request = document("clusters.clusternet.io/v1beta1", "ClusterRegistrationRequest");
     check(&[("a.yaml", &request)], &["a.yaml:1 Warning UnusedKind"]);
+    let request = format!("{request}\nspec: {{clusterName: paris, syncMode: Dual, parentURL: x}}\n");
     let (_, findings) = loaded(&[("a.yaml", &request)]);
-    assert!(
-        findings[0].hint.contains("flotilla agent join prints a ManagedCluster"),
-        "{}",
-        findings[0]
-    );
+    let said = format!("{} {}", findings[0].message, findings[0].hint);
+    for words in [
+        "takes spec.clusterName as metadata.name, spec.syncMode as spec.syncMode, and leaves metadata, spec.parentURL (not known)",
+        "flotilla agent join --request a.yaml makes a key and prints the ManagedCluster",
+        "clusters/paris.yaml",
+    ] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
     check(&[("a.yaml", &document("apps/v1", "Subscriber"))], &[]);
     check(
         &[("a.yaml", &document("apps/v1", "Subscription"))],
