@@ -16,6 +16,8 @@ mod intake;
 mod peer;
 mod ping;
 mod report;
+#[cfg(test)]
+mod skew_tests;
 
 pub use accept::{Accepted, Refusal, accept};
 pub use agent_counts::AgentCounts;

@@ -130,6 +130,45 @@ async fn an_agent_with_another_key_is_refused_and_waits_a_minute() {
 }
 
 #[tokio::test]
+async fn programs_one_minor_version_apart_have_a_tunnel_and_two_apart_a_message_on_both_sides() {
+    for (hub, agent) in [("1.3.0", "1.2.9"), ("1.2.0", "1.3.4"), ("1.3.1", "1.3.0")] {
+        let mut pair = Pair::new().await;
+        (pair.hub.version, pair.agent.version) = (hub.to_owned(), agent.to_owned());
+        let (at_hub, at_agent) = pair.meet().await;
+        let (at_hub, mut at_agent) = (at_hub.expect("it is let in"), at_agent.expect("it is let in"));
+        assert_eq!(
+            (at_hub.peer.version.as_str(), at_agent.peer.version.as_str()),
+            (agent, hub)
+        );
+        let (mut ours, mut theirs) = stream(&at_hub, &mut at_agent.incoming).await;
+        ours.write_all(b"hello").await.expect("it is open");
+        let mut said = [0; 5];
+        theirs.read_exact(&mut said).await.expect("it is carried");
+        assert_eq!(&said, b"hello");
+    }
+    for (hub, agent) in [("1.4.0", "1.2.9"), ("1.2.0", "1.4.0"), ("2.0.0", "1.9.0")] {
+        let mut pair = Pair::new().await;
+        (pair.hub.version, pair.agent.version) = (hub.to_owned(), agent.to_owned());
+        let (at_hub, at_agent) = pair.meet().await;
+        let (Some(AcceptError::Handshake(at_hub)), Some(ConnectError::Handshake(at_agent))) =
+            (at_hub.err(), at_agent.err())
+        else {
+            unreachable!("both know why");
+        };
+        for error in [at_hub, at_agent] {
+            // Whoever hears the other's version first says it.
+            let message = match error {
+                HandshakeError::Refused(away) => away.text,
+                HandshakeError::Version { text, .. } => text,
+                other => unreachable!("{other:?}"),
+            };
+            let names_both = message.contains(hub) && message.contains(agent);
+            assert!(names_both && message.contains("within one minor version"), "{message}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_cluster_is_refused_with_the_same_words() {
     let mut pair = Pair::new().await;
     pair.agent.cluster = "south".to_owned();
