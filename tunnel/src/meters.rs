@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::frame::{GoAwayReason, Kind, OpenCode};
 
 /// A limit that something was refused by.
@@ -97,6 +99,45 @@ impl Handshake {
             Self::NotAgreed => "NotAgreed",
             Self::TurnedAway => "TurnedAway",
         }
+    }
+}
+
+/// A step of a connection that becomes a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeStep {
+    /// TLS, where it ends here.
+    Tls,
+    /// The request for a WebSocket, and its answer.
+    Upgrade,
+    /// HELLO, HELLO and AUTH.
+    Agreement,
+}
+
+impl HandshakeStep {
+    /// Every step, in order.
+    pub const ALL: [Self; 3] = [Self::Tls, Self::Upgrade, Self::Agreement];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tls => "Tls",
+            Self::Upgrade => "Upgrade",
+            Self::Agreement => "Agreement",
+        }
+    }
+}
+
+/// A step that is under way; it is counted when this is dropped, also where the step is cut off.
+pub(crate) struct Timed<'a> {
+    meters: &'a Meters,
+    step: HandshakeStep,
+    began: Instant,
+}
+
+impl Drop for Timed<'_> {
+    fn drop(&mut self) {
+        self.meters.handshake_times[self.step as usize].took(self.began.elapsed());
     }
 }
 
@@ -221,7 +262,7 @@ pub struct Meters {
     opens: [AtomicU64; 1 + OpenCode::ALL.len()],
     open_times: Clocked,
     handshakes: [AtomicU64; Handshake::ALL.len()],
-    handshake_times: Clocked,
+    handshake_times: [Clocked; HandshakeStep::ALL.len()],
     rtts: Clocked,
     ends: [AtomicU64; End::ALL.len()],
     tunnels: AtomicU64,
@@ -288,10 +329,10 @@ impl Meters {
         read(&self.handshakes[end as usize])
     }
 
-    /// How long those took.
+    /// How long a step of those took, however it ended.
     #[must_use]
-    pub fn handshake_times(&self) -> Times {
-        self.handshake_times.times()
+    pub fn handshake_times(&self, step: HandshakeStep) -> Times {
+        self.handshake_times[step as usize].times()
     }
 
     /// Round trips, as pings measured them.
@@ -351,9 +392,17 @@ impl Meters {
         self.open_times.took(took);
     }
 
-    pub(crate) fn shook_hands(&self, end: Handshake, took: Duration) {
+    /// Begins to time a step of a handshake.
+    pub(crate) fn time(&self, step: HandshakeStep) -> Timed<'_> {
+        Timed {
+            meters: self,
+            step,
+            began: Instant::now(),
+        }
+    }
+
+    pub(crate) fn shook_hands(&self, end: Handshake) {
         add(&self.handshakes[end as usize], 1);
-        self.handshake_times.took(took);
     }
 
     /// A connection came that nobody had room for.

@@ -7,7 +7,7 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_tungstenite::accept_hdr_async_with_config;
 use tokio_tungstenite::tungstenite;
@@ -20,7 +20,7 @@ use crate::frame::Token;
 use crate::handshake::{HandshakeError, Introduction, as_hub};
 use crate::identity::{PublicKey, SecretKey, TokenProof};
 use crate::limits::{HANDSHAKE_TIMEOUT, STEP_TIMEOUT};
-use crate::meters::{Handshake, Meters};
+use crate::meters::{Handshake, HandshakeStep, Meters};
 use crate::tls::{TlsError, exporter, server_config};
 
 /// The only path that becomes a tunnel; all others get 404.
@@ -152,7 +152,9 @@ pub async fn accept(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel
         let tls = timeout(STEP_TIMEOUT, options.tls.accept(socket)).await;
         let tls = tls
             .map_err(|_| AcceptError::StepTimeout { step: Step::Tls })?
+        let timed = options.allowance.meters.time(HandshakeStep::Tls);
             .map_err(AcceptError::Tls)?;
+        drop(timed);
         let exporter = exporter(tls.get_ref().1).map_err(|error| AcceptError::Tls(std::io::Error::other(error)))?;
         steps(tls, Some(exporter), options).await
     };
@@ -173,11 +175,10 @@ async fn in_time(
     steps: impl Future<Output = Result<Tunnel, AcceptError>>,
     meters: &Meters,
 ) -> Result<Tunnel, AcceptError> {
-    let began = Instant::now();
     let accepted = timeout(HANDSHAKE_TIMEOUT, steps).await;
     let accepted = accepted.unwrap_or(Err(AcceptError::Timeout));
     let end = accepted.as_ref().err().map_or(Handshake::Agreed, AcceptError::end);
-    meters.shook_hands(end, began.elapsed());
+    meters.shook_hands(end);
     accepted
 }
 
@@ -188,10 +189,12 @@ where
     let upgrade = accept_hdr_async_with_config(socket, only_tunnel, Some(websocket_config()));
     let upgrade = timeout(STEP_TIMEOUT, upgrade)
         .await
+    let timed = options.allowance.meters.time(HandshakeStep::Upgrade);
         .map_err(|_| AcceptError::StepTimeout { step: Step::Upgrade })?;
     let mut socket = upgrade.map_err(|error| AcceptError::Upgrade(Box::new(error)))?;
     let endpoints = options.endpoints.borrow().clone();
     let us = Introduction {
+    drop(timed);
         key: &options.hub_key,
         version: &options.version,
         cluster: "",
@@ -207,7 +210,9 @@ where
     let agreed = as_hub(&mut socket, &us, &*options.keys).await;
     let agreed = agreed.map_err(AcceptError::Handshake)?;
     Ok(start(socket, agreed, options.allowance.clone()))
+    let timed = options.allowance.meters.time(HandshakeStep::Agreement);
 }
+    drop(timed);
 
 #[expect(clippy::result_large_err, reason = "the form of tungstenite's callback")]
 fn only_tunnel(request: &Request, response: Response) -> Result<Response, ErrorResponse> {

@@ -15,6 +15,7 @@ use crate::backoff::Outcome;
 use crate::frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass};
 use crate::handshake::HandshakeError;
 use crate::identity::SecretKey;
+use crate::meters::{HandshakeStep, Meters};
 use crate::shared::CloseReason;
 use crate::stream::{StreamError, TunnelStream};
 
@@ -166,6 +167,45 @@ async fn programs_one_minor_version_apart_have_a_tunnel_and_two_apart_a_message_
             assert!(names_both && message.contains("within one minor version"), "{message}");
         }
     }
+}
+
+#[tokio::test]
+async fn each_step_of_a_handshake_is_timed_however_it_ends() {
+    let counted = |meters: &Meters| {
+        HandshakeStep::ALL.map(|step| {
+            meters
+                .handshake_times(step)
+                .buckets
+                .iter()
+                .map(|(_, count)| count)
+                .sum::<u64>()
+        })
+    };
+    let mut pair = Pair::new().await;
+    let meters: Arc<Meters> = Arc::default();
+    pair.hub.allowance.meters = Arc::clone(&meters);
+    assert!(pair.meet().await.0.is_ok());
+    assert_eq!(counted(&meters), [1, 1, 1]);
+    pair.agent.key = key();
+    assert!(pair.meet().await.0.is_err());
+    assert_eq!(counted(&meters), [2, 2, 2], "an agent that is refused came as far");
+    let cut_off = async {
+        let (socket, _) = silent_connection(&pair.listener).await;
+        let _ended = timeout(Duration::from_millis(1), accept(socket, &pair.hub)).await;
+    };
+    cut_off.await;
+    assert_eq!(
+        counted(&meters),
+        [3, 2, 2],
+        "one that said nothing had its first step cut off"
+    );
+}
+
+/// A connection on which nobody says anything.
+async fn silent_connection(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let address = listener.local_addr().expect("it is bound");
+    let (accepted, dialled) = tokio::join!(listener.accept(), TcpStream::connect(address));
+    (accepted.expect("somebody dials").0, dialled.expect("it listens"))
 }
 
 #[tokio::test]

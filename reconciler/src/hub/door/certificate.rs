@@ -17,6 +17,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// The subject of the authority that a hub makes.
 const AUTHORITY_NAME: &str = "flotilla-hub";
@@ -122,6 +123,16 @@ pub(super) fn shown(certificate: &[u8], key: &[u8]) -> Result<Shown, String> {
     })
 }
 
+/// When the first of a chain ends, in seconds since 1970.
+pub(super) fn ends(chain: &[CertificateDer<'_>]) -> Result<i64, String> {
+    let ends = chain.iter().map(|one| {
+        let (_, read) = X509Certificate::from_der(one).map_err(|_| "it holds what is no certificate")?;
+        Ok(read.validity().not_after.timestamp())
+    });
+    let ends: Result<Vec<_>, &str> = ends.collect();
+    Ok(ends?.into_iter().min().ok_or("it holds no certificate")?)
+}
+
 /// The authorities of a PEM file.
 pub(super) fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
@@ -190,6 +201,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_chain_ends_with_its_first_certificate() {
+        let made = |year: i32| {
+            let key = KeyPair::generate().expect("a key");
+            let mut params = CertificateParams::default();
+            params.not_after = rcgen::date_time_ymd(year, 1, 1);
+            params.self_signed(&key).expect("a certificate").der().clone()
+        };
+        let chain = [made(2040), made(2030)];
+        assert_eq!(ends(&chain), Ok(1_893_456_000));
+        assert_eq!(ends(&chain[..1]), Ok(2_208_988_800));
+        assert!(ends(&[]).is_err());
+        assert!(ends(&[CertificateDer::from(vec![1, 2, 3])]).is_err());
+    }
+
+    #[test]
     fn an_authority_is_the_same_after_a_restart_and_its_key_is_for_the_hub_alone() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().expect("a folder");
@@ -216,6 +242,10 @@ mod tests {
             assert_eq!(verified.is_ok(), is_good, "{name:?}: {verified:?}");
         }
         assert!(config(&shown, None).is_ok());
+        assert!(
+            ends(&shown.chain).is_ok_and(|at| at > 4_000_000_000),
+            "what a hub makes does not end soon"
+        );
         fs::write(&path, "nothing").expect("it is writable");
         assert!(matches!(
             Authority::read_or_make(&path),

@@ -73,7 +73,7 @@ pub(super) async fn bind(
     tally: Arc<Tally>,
     shutdown: &CancellationToken,
 ) -> Result<Bound, DoorError> {
-    let tls = tls(options, shutdown).await?;
+    let tls = tls(options, Arc::clone(&tally), shutdown).await?;
     let tokens = match &options.tokens {
         None => None,
         Some(file) => {
@@ -155,7 +155,7 @@ fn provider(options: &OidcOptions) -> Result<oidc::Provider, DoorError> {
 }
 
 /// TLS of files, or of a certificate that the hub makes.
-async fn tls(options: &DoorOptions, shutdown: &CancellationToken) -> Result<Kept<Tls>, DoorError> {
+async fn tls(options: &DoorOptions, tally: Arc<Tally>, shutdown: &CancellationToken) -> Result<Kept<Tls>, DoorError> {
     let (mut files, made) = match &options.identity {
         Identity::Files { certificate, key } => (vec![certificate.clone(), key.clone()], None),
         Identity::Own { key, names } => {
@@ -181,7 +181,10 @@ async fn tls(options: &DoorOptions, shutdown: &CancellationToken) -> Result<Kept
             _ => None,
         };
         let shown = read.as_ref().or(made.as_ref()).ok_or("there is no certificate")?;
-        certificate::config(shown, clients).map_err(|error| error.to_string())
+        let ends = certificate::ends(&shown.chain)?;
+        let config = certificate::config(shown, clients).map_err(|error| error.to_string())?;
+        tally.certificate_ends(ends);
+        Ok(config)
     };
     Kept::follow(files, make, shutdown.clone())
         .await

@@ -82,6 +82,8 @@ pub(in crate::hub) struct Counts {
     pub(in crate::hub) audit_lines_lost: u64,
     /// Connections that found no place.
     pub(in crate::hub) turned_away: u64,
+    /// When the first certificate of the door's chain ends, in seconds since 1970; `None` without a door.
+    pub(in crate::hub) certificate_ends: Option<i64>,
 }
 
 impl Tally {
@@ -114,6 +116,11 @@ impl Tally {
 
     pub(super) fn turned_away(&self) {
         self.with(|counts| counts.turned_away += 1);
+    }
+
+    /// The door shows another chain.
+    pub(super) fn certificate_ends(&self, at: i64) {
+        self.with(|counts| counts.certificate_ends = Some(at));
     }
 
     /// All of it, now.

@@ -233,6 +233,12 @@ fn asked(registry: &mut Registry, door: &Counts) {
     turned_away.inc_by(door.turned_away);
     let help = "Connections that found no place at the door for people";
     registry.register("door_turned_away", help, turned_away);
+    gauge(
+        registry,
+        "door_certificate_expiry_seconds",
+        "When the first certificate of the door's chain ends, in seconds since 1970, 0 without a door",
+        door.certificate_ends.unwrap_or_default(),
+    );
 }
 
 fn family<Label>(registry: &mut Registry, name: &str, help: &str) -> Family<Label, Gauge>

@@ -470,6 +470,10 @@ async fn metrics_and_readiness_tell_of_the_state() {
         "flotilla_tunnel_opens_total{result=\"Granted\"} ",
         "# TYPE flotilla_tunnel_rtt_seconds histogram",
         "flotilla_tunnel_rtt_seconds_bucket{le=\"+Inf\"} ",
+        "# TYPE flotilla_tunnel_handshake_seconds histogram",
+        "flotilla_tunnel_handshake_seconds_bucket{le=\"+Inf\",step=\"Tls\"} ",
+        "flotilla_tunnel_handshake_seconds_count{step=\"Agreement\"} ",
+        "flotilla_door_certificate_expiry_seconds 0",
         "flotilla_tunnel_closes_total{reason=\"Dead\"} ",
         "flotilla_tunnel_window_bytes ",
     ] {

@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tunnel::frame::Kind;
-use tunnel::meters::{Direction, Handshake, Limit, Meters, Times, WaitsFor};
+use tunnel::meters::{Direction, Handshake, HandshakeStep, Limit, Meters, Times, WaitsFor};
 use tunnel::pool::Pool;
 use tunnel::{GoAwayReason, OpenCode};
 
@@ -45,6 +45,11 @@ struct OfGoAway {
     reason: Word,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, prometheus_client::encoding::EncodeLabelSet)]
+struct OfStep {
+    step: Word,
+}
+
 /// Both ways, and their names.
 const DIRECTIONS: [(Direction, Word); 2] = [(Direction::In, Word("In")), (Direction::Out, Word("Out"))];
 
@@ -71,14 +76,15 @@ pub(super) fn register(registry: &mut Registry, meters: &Meters, pool: &Pool) {
             "Time until a stream that was asked for was granted or refused",
             meters.open_times(),
         ),
-        (
-            "tunnel_handshake_seconds",
-            "Time that connections took to become tunnels, or not to",
-            meters.handshake_times(),
-        ),
     ] {
         registry.register(name, help, Histogram(times));
     }
+    let steps = HandshakeStep::ALL.map(|step| {
+        let word = Word(step.name());
+        (OfStep { step: word }, Histogram(meters.handshake_times(step)))
+    });
+    let help = "Time that steps of connections took to become tunnels, or not to";
+    registry.register("tunnel_handshake_seconds", help, Steps(steps));
 }
 
 fn held(registry: &mut Registry, meters: &Meters, pool: &Pool) {
@@ -206,6 +212,23 @@ impl EncodeMetric for Histogram {
         let Self(times) = self;
         let count = times.buckets.iter().map(|(_, count)| count).sum();
         encoder.encode_histogram::<NoLabelSet>(times.sum.as_secs_f64(), count, &times.buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+/// Times of each step.
+#[derive(Debug)]
+struct Steps([(OfStep, Histogram); HandshakeStep::ALL.len()]);
+
+impl EncodeMetric for Steps {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), std::fmt::Error> {
+        for (step, times) in &self.0 {
+            times.encode(encoder.encode_family(step)?)?;
+        }
+        Ok(())
     }
 
     fn metric_type(&self) -> MetricType {
