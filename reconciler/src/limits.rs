@@ -655,6 +655,8 @@ pub const PING_OF_ALL_EVERY: Duration = Duration::from_millis(20);
 
 /// People whose pings are remembered, at 100 bytes each.
 pub const PINGS_PEOPLE_MAX: usize = 1_024;
+/// Questions of a doctor about rights that are open at once: an API server answers each from memory.
+pub const DOCTOR_QUESTIONS_MAX: usize = 8;
 
 /// Seconds by which a clock may be off before a person is told: certificates and reports are not that exact.
 pub const CLOCK_SKEW_SECONDS_MAX: i64 = 30;

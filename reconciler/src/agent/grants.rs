@@ -44,7 +44,7 @@ pub(super) const PEOPLE: [Grant; 2] = [
     ),
 ];
 
-/// One right that every agent needs.
+/// One right that an agent needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
     /// `None`: in the whole cluster.
@@ -80,9 +80,16 @@ impl Grant {
     }
 }
 
-/// The rights that every agent needs, one by one; those for what the feeds hold are not known here.
-pub(super) fn needs() -> Vec<Need> {
-    let everywhere = EVERYWHERE.into_iter().flat_map(|grant| grant.needs(None));
-    let own = OWN.into_iter().flat_map(|grant| grant.needs(Some(NAMESPACE)));
-    everywhere.chain(own).collect()
+/// What every agent needs, and where; what it needs for what the feeds hold is not known here.
+pub(super) const COMMON: [(Option<&'static str>, &[Grant]); 2] = [(None, &EVERYWHERE), (Some(NAMESPACE), &OWN)];
+
+/// What those need that act in people's names.
+pub(super) const OF_PEOPLE: [(Option<&'static str>, &[Grant]); 1] = [(None, &PEOPLE)];
+
+/// Rights one by one.
+pub(super) fn needs(grants: &[(Option<&'static str>, &[Grant])]) -> Vec<Need> {
+    let needs = grants
+        .iter()
+        .flat_map(|(namespace, grants)| grants.iter().flat_map(|grant| grant.needs(*namespace)));
+    needs.collect()
 }

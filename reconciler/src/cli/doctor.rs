@@ -7,6 +7,7 @@ use clap::Args;
 use super::place::Place;
 use super::{exit, output};
 use crate::agent::doctor::{Patient, Step, Verdict, examine};
+use crate::agent::{Allow, Policy};
 use crate::fault::line;
 
 /// The flags and the environment of the agent that is looked at.
@@ -15,6 +16,9 @@ use crate::fault::line;
 pub(super) struct Doctor {
     #[command(flatten)]
     place: Place,
+    /// What the agent lends to hubs, as in `flotilla agent`.
+    #[arg(long, value_name = "WHAT", env = "FLOTILLA_ALLOW", value_delimiter = ',')]
+    allow: Vec<Allow>,
 }
 
 /// Looks, and says what it saw.
@@ -26,6 +30,7 @@ pub(super) async fn run(arguments: Doctor) -> anyhow::Result<ExitCode> {
         key: place.key(&cluster, api_server.as_ref()).await?,
         journal: place.journal(&cluster),
         way: place.way.way()?,
+        policy: Policy::of(arguments.allow),
         client: api_server.map(|server| server.client).map_err(|error| line(&error)),
         hubs: place.hubs,
         hub_keys: place.hub_keys,

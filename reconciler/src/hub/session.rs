@@ -78,6 +78,7 @@ impl Sessions {
             opener,
             mut incoming,
             session,
+            hub_time: _,
         } = tunnel;
         let (epoch, session) = (peer.epoch, Arc::new(session));
         let dial = Dial {

@@ -1,7 +1,7 @@
 //! The hub's door: TLS, upgrade and handshake over a connection it accepted.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -25,6 +25,9 @@ use crate::tls::{TlsError, exporter, server_config};
 
 /// The only path that becomes a tunnel; all others get 404.
 pub const PATH: &str = "/tunnel";
+
+/// In the answer to the request for a tunnel: the hub's time, in seconds since 1970. Nothing is decided on it.
+pub(crate) const TIME_HEADER: &str = "flotilla-time";
 
 /// Tells which keys a cluster may prove to hold. Must answer from memory: it runs inside the handshake.
 pub trait KeyLookup: Send + Sync {
@@ -149,12 +152,12 @@ impl AcceptError {
 pub async fn accept(socket: TcpStream, options: &AcceptOptions) -> Result<Tunnel, AcceptError> {
     let secured = async {
         tune(&socket).map_err(AcceptError::Socket)?;
+        let timed = options.allowance.meters.time(HandshakeStep::Tls);
         let tls = timeout(STEP_TIMEOUT, options.tls.accept(socket)).await;
+        drop(timed);
         let tls = tls
             .map_err(|_| AcceptError::StepTimeout { step: Step::Tls })?
-        let timed = options.allowance.meters.time(HandshakeStep::Tls);
             .map_err(AcceptError::Tls)?;
-        drop(timed);
         let exporter = exporter(tls.get_ref().1).map_err(|error| AcceptError::Tls(std::io::Error::other(error)))?;
         steps(tls, Some(exporter), options).await
     };
@@ -186,15 +189,15 @@ async fn steps<S>(socket: S, exporter: Option<[u8; 32]>, options: &AcceptOptions
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let timed = options.allowance.meters.time(HandshakeStep::Upgrade);
     let upgrade = accept_hdr_async_with_config(socket, only_tunnel, Some(websocket_config()));
     let upgrade = timeout(STEP_TIMEOUT, upgrade)
         .await
-    let timed = options.allowance.meters.time(HandshakeStep::Upgrade);
         .map_err(|_| AcceptError::StepTimeout { step: Step::Upgrade })?;
+    drop(timed);
     let mut socket = upgrade.map_err(|error| AcceptError::Upgrade(Box::new(error)))?;
     let endpoints = options.endpoints.borrow().clone();
     let us = Introduction {
-    drop(timed);
         key: &options.hub_key,
         version: &options.version,
         cluster: "",
@@ -207,16 +210,18 @@ where
         instance: "",
         token: &Token::default(),
     };
+    let timed = options.allowance.meters.time(HandshakeStep::Agreement);
     let agreed = as_hub(&mut socket, &us, &*options.keys).await;
+    drop(timed);
     let agreed = agreed.map_err(AcceptError::Handshake)?;
     Ok(start(socket, agreed, options.allowance.clone()))
-    let timed = options.allowance.meters.time(HandshakeStep::Agreement);
 }
-    drop(timed);
 
 #[expect(clippy::result_large_err, reason = "the form of tungstenite's callback")]
-fn only_tunnel(request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+fn only_tunnel(request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
     if request.uri().path() == PATH {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        response.headers_mut().insert(TIME_HEADER, now.as_secs().into());
         return Ok(response);
     }
     let mut refusal = ErrorResponse::new(Some("nothing here but /tunnel\n".to_owned()));

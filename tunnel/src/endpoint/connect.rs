@@ -12,6 +12,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
+use super::accept::TIME_HEADER;
 use super::dial::{DialError, dial};
 use super::target::Target;
 use super::{Step, Tunnel, start};
@@ -207,7 +208,7 @@ async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
     let target = options.target()?;
     let socket = reach(options, &target).await?;
     let (tls, exporter) = secure(options, &target, socket).await?;
-    let mut socket = upgrade(&target, tls).await?;
+    let (mut socket, hub_time) = upgrade(&target, tls).await?;
     let us = Introduction {
         key: &options.key,
         version: &options.version,
@@ -224,7 +225,10 @@ async fn steps(options: &ConnectOptions) -> Result<Tunnel, ConnectError> {
     let agreed = as_agent(&mut socket, &us, &options.pins)
         .await
         .map_err(ConnectError::Handshake)?;
-    Ok(start(socket, agreed, options.allowance.clone()))
+    Ok(Tunnel {
+        hub_time,
+        ..start(socket, agreed, options.allowance.clone())
+    })
 }
 
 /// A TCP connection whose bytes are the hub's, by way of the proxy if there is one.
@@ -271,16 +275,20 @@ pub(crate) async fn secure(
     Ok((tls, exporter))
 }
 
+/// The WebSocket, and what the hub says of the time.
 pub(crate) async fn upgrade(
     target: &Target,
     tls: TlsStream<TcpStream>,
-) -> Result<WebSocketStream<TlsStream<TcpStream>>, ConnectError> {
+) -> Result<(WebSocketStream<TlsStream<TcpStream>>, Option<i64>), ConnectError> {
     let upgrade = client_async_with_config(target.request.clone(), tls, Some(websocket_config()));
     let upgrade = timeout(STEP_TIMEOUT, upgrade)
         .await
         .map_err(|_| ConnectError::StepTimeout { step: Step::Upgrade })?;
     match upgrade {
-        Ok((socket, _)) => Ok(socket),
+        Ok((socket, answer)) => {
+            let time = answer.headers().get(TIME_HEADER).and_then(|time| time.to_str().ok());
+            Ok((socket, time.and_then(|time| time.parse().ok())))
+        }
         Err(tungstenite::Error::Http(answer)) => Err(ConnectError::Answered {
             status: answer.status(),
         }),

@@ -98,6 +98,9 @@ pub struct Tunnel {
     pub incoming: Incoming,
     /// Dropping it closes the tunnel.
     pub session: Session,
+    /// The hub's clock when it answered, in seconds since 1970, as it or a server before it said; `None` at the hub, and from
+    /// older ones.
+    pub hub_time: Option<i64>,
 }
 
 fn start<S>(socket: WebSocketStream<S>, agreed: Agreed, allowance: Allowance) -> Tunnel
@@ -111,5 +114,6 @@ where
         opener: Opener::new(Arc::clone(&shared)),
         incoming: Incoming::new(Arc::clone(&shared), opens),
         session: Session::new(shared),
+        hub_time: None,
     }
 }

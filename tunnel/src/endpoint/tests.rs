@@ -170,6 +170,17 @@ async fn programs_one_minor_version_apart_have_a_tunnel_and_two_apart_a_message_
 }
 
 #[tokio::test]
+async fn an_agent_hears_the_time_of_its_hub() {
+    let (hub, agent) = Pair::tunnels().await;
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("it is after 1970");
+    let heard = agent.hub_time.expect("the hub says it");
+    assert!(heard.abs_diff(now.as_secs() as i64) < 600, "{heard}");
+    assert_eq!(hub.hub_time, None, "an agent's is nobody's to go by");
+}
+
+#[tokio::test]
 async fn each_step_of_a_handshake_is_timed_however_it_ends() {
     let counted = |meters: &Meters| {
         HandshakeStep::ALL.map(|step| {

@@ -1,5 +1,7 @@
 //! The API server: whether it answers, whether our clocks agree, and what we may do there.
 
+use futures_util::future::join;
+use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, Request, header};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Client;
@@ -7,12 +9,13 @@ use kube::api::{Api, PostParams};
 use kube::client::Body;
 use tokio::time::timeout;
 
-use super::{Step, Verdict};
-use crate::agent::grants::{Need, needs};
+use super::{Step, Verdict, clock};
+use crate::agent::Policy;
+use crate::agent::grants::{self, Need, needs};
 use crate::fault::line;
-use crate::limits::{API_REQUEST_TIMEOUT, CLOCK_SKEW_SECONDS_MAX};
+use crate::limits::{API_REQUEST_TIMEOUT, DOCTOR_QUESTIONS_MAX};
 
-pub(super) async fn examine(client: &Result<Client, String>) -> Vec<Step> {
+pub(super) async fn examine(client: &Result<Client, String>, policy: &Policy) -> Vec<Step> {
     let client = match client {
         Ok(client) => client,
         Err(why) => {
@@ -24,6 +27,7 @@ pub(super) async fn examine(client: &Result<Client, String>) -> Vec<Step> {
                 ),
                 not_tried("clock"),
                 not_tried("rights"),
+                not_tried("people"),
             ];
         }
     };
@@ -36,12 +40,17 @@ pub(super) async fn examine(client: &Result<Client, String>) -> Vec<Step> {
             ),
             not_tried("clock"),
             not_tried("rights"),
+            not_tried("people"),
         ],
-        Ok(headers) => vec![
-            Step::good("api-server", "it answers"),
-            clock(&headers, jiff::Timestamp::now().as_second()),
-            rights(client).await,
-        ],
+        Ok(headers) => {
+            let now = jiff::Timestamp::now().as_second();
+            let mut steps = vec![
+                Step::good("api-server", "it answers"),
+                clock::beside("the API server", said(&headers), now),
+            ];
+            steps.extend(rights(client, policy).await);
+            steps
+        }
     }
 }
 
@@ -64,53 +73,59 @@ async fn answer(client: &Client) -> Result<HeaderMap, String> {
     }
 }
 
-/// Our clock beside the API server's, which says the time with every answer.
-fn clock(headers: &HeaderMap, now: i64) -> Step {
-    let said = headers.get(header::DATE).and_then(|date| date.to_str().ok());
-    let Some(theirs) = said.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()) else {
-        return Step::good("clock", "the API server does not say the time");
-    };
-    let apart = now - theirs.timestamp().as_second();
-    if apart.abs() <= CLOCK_SKEW_SECONDS_MAX {
-        return Step::good("clock", format!("{} s from the API server's", apart.abs()));
-    }
-    let direction = if apart > 0 { "ahead of" } else { "behind" };
-    Step {
-        name: "clock",
-        verdict: Verdict::Odd {
-            what: format!("this machine's clock is {} s {direction} the API server's", apart.abs()),
-            hint: "let both follow a time server; the dates of certificates and of what the agent reports go by it"
-                .to_owned(),
-        },
-    }
+/// The time that an API server says with every answer, in seconds since 1970.
+fn said(headers: &HeaderMap) -> Option<i64> {
+    let date = headers.get(header::DATE)?.to_str().ok()?;
+    Some(jiff::fmt::rfc2822::parse(date).ok()?.timestamp().as_second())
 }
 
-async fn rights(client: &Client) -> Step {
+/// What every agent needs, and what those need that act in people's names.
+async fn rights(client: &Client, policy: &Policy) -> Vec<Step> {
+    let all = needs(&grants::COMMON);
+    let hint = "apply what `flotilla agent join --manifests` prints, or bind these rights yourself";
+    let common = asked(client, "rights", &all, hint);
+    let people = async {
+        if !policy.lends_people() {
+            return Step::good("people", "--allow lets nobody ask the API server through this agent");
+        }
+        let hint = "bind the ClusterRole flotilla-agent-people, as `flotilla agent join --manifests` prints it, or lend people \
+                    nothing: --allow look";
+        asked(client, "people", &needs(&grants::OF_PEOPLE), hint).await
+    };
+    let (common, people) = join(common, people).await;
+    vec![common, people]
+}
+
+/// Asks for each right, and says which is missing.
+async fn asked(client: &Client, name: &'static str, needs: &[Need], hint: &str) -> Step {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let (needs, mut missing) = (needs(), Vec::new());
-    for need in &needs {
-        let (how, what) = (PostParams::default(), review(need));
-        match timeout(API_REQUEST_TIMEOUT, reviews.create(&how, &what)).await {
+    let answers = needs.iter().map(|need| {
+        let (reviews, what) = (reviews.clone(), review(need));
+        async move { timeout(API_REQUEST_TIMEOUT, reviews.create(&PostParams::default(), &what)).await }
+    });
+    let answers: Vec<_> = stream::iter(answers).buffered(DOCTOR_QUESTIONS_MAX).collect().await;
+    let mut missing = Vec::new();
+    for (need, answer) in needs.iter().zip(answers) {
+        match answer {
             Ok(Ok(answer)) if answer.status.as_ref().is_some_and(|status| status.allowed) => {}
-            Ok(Ok(_)) => missing.push(worded(need)),
-            Ok(Err(error)) => return Step::bad("rights", line(&error), "see why the API server reviews no rights"),
-            Err(_) => return Step::bad("rights", "the API server does not answer in time", "try again"),
+            Ok(Ok(_)) => missing.push(*need),
+            Ok(Err(error)) => return Step::bad(name, line(&error), "see why the API server reviews no rights"),
+            Err(_) => return Step::bad(name, "the API server does not answer in time", "try again"),
         }
     }
+    judged(name, needs.len(), &missing, hint)
+}
+
+fn judged(name: &'static str, asked: usize, missing: &[Need], hint: &str) -> Step {
     if missing.is_empty() {
-        return Step::good(
-            "rights",
-            format!(
-                "all {} that every agent needs; those for the feeds' kinds are not looked at",
-                needs.len()
-            ),
-        );
+        let what = match name {
+            "people" => format!("all {asked} for acting in people's names, and for writing what access/ grants them"),
+            _ => format!("all {asked} that every agent needs; those for the feeds' kinds are not looked at"),
+        };
+        return Step::good(name, what);
     }
-    Step::bad(
-        "rights",
-        format!("this agent may not {}", missing.join(", ")),
-        "apply what `flotilla agent join --manifests` prints, or bind these rights yourself",
-    )
+    let missing: Vec<_> = missing.iter().map(worded).collect();
+    Step::bad(name, format!("this agent may not {}", missing.join(", ")), hint)
 }
 
 fn review(need: &Need) -> SelfSubjectAccessReview {
@@ -140,37 +155,53 @@ fn worded(need: &Need) -> String {
 mod tests {
     use super::*;
 
-    fn said(date: &str) -> HeaderMap {
-        HeaderMap::from_iter([(header::DATE, date.parse().expect("a header's value"))])
-    }
-
     #[test]
-    fn a_clock_that_is_off_is_told_with_its_direction() {
-        let at = 1_700_000_000;
-        let headers = said("Tue, 14 Nov 2023 22:13:20 GMT");
-        assert_eq!(
-            clock(&headers, at + 3),
-            Step::good("clock", "3 s from the API server's")
-        );
-        for (now, words) in [(at + 3_600, "3600 s ahead of"), (at - 90, "90 s behind")] {
-            let Verdict::Odd { what, .. } = clock(&headers, now).verdict else {
-                unreachable!("it is off");
-            };
-            assert!(what.contains(words), "{what}");
-        }
-        assert!(matches!(clock(&HeaderMap::new(), at).verdict, Verdict::Good(_)));
+    fn the_time_of_an_api_server_is_read_from_its_answers() {
+        let headers = |date: &str| HeaderMap::from_iter([(header::DATE, date.parse().expect("a header's value"))]);
+        assert_eq!(said(&headers("Tue, 14 Nov 2023 22:13:20 GMT")), Some(1_700_000_000));
+        assert_eq!(said(&headers("today")), None);
+        assert_eq!(said(&HeaderMap::new()), None);
     }
 
     #[test]
     fn rights_are_asked_for_one_by_one_where_they_are_needed() {
-        let all: Vec<_> = needs().iter().map(worded).collect();
+        let worded = |grants: &[_]| needs(grants).iter().map(worded).collect::<Vec<_>>();
+        let (common, people) = (worded(&grants::COMMON), worded(&grants::OF_PEOPLE));
         for need in [
             "get namespaces",
             "watch pods",
             "patch leases in flotilla-system",
             "update secrets in flotilla-system",
         ] {
-            assert!(all.iter().any(|found| found == need), "{need} in {all:?}");
+            assert!(common.iter().any(|found| found == need), "{need} in {common:?}");
         }
+        for need in [
+            "impersonate users",
+            "impersonate groups",
+            "escalate clusterroles",
+            "bind roles",
+        ] {
+            assert!(people.iter().any(|found| found == need), "{need} in {people:?}");
+            assert!(
+                !common.iter().any(|found| found == need),
+                "not every agent acts for people"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_what_to_do() {
+        let needs = needs(&grants::OF_PEOPLE);
+        assert!(matches!(
+            judged("people", needs.len(), &[], "").verdict,
+            Verdict::Good(_)
+        ));
+        let Verdict::Bad { what, hint } = judged("people", needs.len(), &needs[..2], "bind it").verdict else {
+            unreachable!("something is missing");
+        };
+        assert_eq!(
+            (what.as_str(), hint.as_str()),
+            ("this agent may not impersonate users, impersonate groups", "bind it")
+        );
     }
 }

@@ -3,7 +3,7 @@
 use tunnel::limits::PROBE_EPOCH;
 use tunnel::{AskError, ConnectError, DialError, GoAwayReason, HandshakeError, PeerInfo, Proxy, PublicKey};
 
-use super::{Patient, Step, Verdict};
+use super::{Patient, Step, Verdict, clock};
 use crate::agent::Way;
 use crate::fault::told;
 
@@ -60,8 +60,13 @@ pub(super) async fn examine(patient: &Patient, hub_keys: &[PublicKey], url: &str
         proxy: options.proxy.as_ref(),
         way: &patient.way,
     };
+    let now = jiff::Timestamp::now().as_second();
     match &outcome {
-        Ok(tunnel) => steps(&way, Ok(&tunnel.peer)),
+        Ok(tunnel) => {
+            let mut steps = steps(&way, Ok(&tunnel.peer));
+            steps.push(clock::beside("the hub", tunnel.hub_time, now));
+            steps
+        }
         Err(error) => steps(&way, Err(error)),
     }
 }

@@ -54,7 +54,7 @@ mod tests {
     use tunnel::SecretKey;
 
     use super::*;
-    use crate::agent::Way;
+    use crate::agent::{Policy, Way};
 
     fn key() -> SecretKey {
         SecretKey::generate().expect("random bytes")
@@ -71,6 +71,7 @@ mod tests {
             hub_keys: vec![given],
             key: Arc::new(key()),
             journal: JournalPlace::Folder(folder.path().to_owned()),
+            policy: Policy::default(),
             client: Err("there is none".to_owned()),
         };
         assert_eq!(examine(&patient).await.0, [given], "there is no journal yet");

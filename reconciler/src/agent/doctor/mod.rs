@@ -4,6 +4,7 @@
 //! server with reviews of our own rights. Nothing is changed by it.
 
 mod api_server;
+mod clock;
 mod hub;
 mod journal;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use render::ClusterName;
 use tunnel::{PublicKey, SecretKey};
 
-use super::{JournalPlace, Way};
+use super::{JournalPlace, Policy, Way};
 
 /// What an agent would run with.
 pub struct Patient {
@@ -28,6 +29,8 @@ pub struct Patient {
     pub key: Arc<SecretKey>,
     /// Where the agent keeps what it took.
     pub journal: JournalPlace,
+    /// What it lends to hubs.
+    pub policy: Policy,
     /// Client of the cluster's API server, or why there is none.
     pub client: Result<kube::Client, String>,
 }
@@ -84,6 +87,7 @@ pub async fn examine(patient: &Patient) -> Vec<(String, Vec<Step>)> {
     for url in &patient.hubs {
         rooms.push((url.clone(), hub::examine(patient, &hub_keys, url).await));
     }
-    rooms.push(("API server".to_owned(), api_server::examine(&patient.client).await));
+    let steps = api_server::examine(&patient.client, &patient.policy).await;
+    rooms.push(("API server".to_owned(), steps));
     rooms
 }

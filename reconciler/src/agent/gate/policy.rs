@@ -123,6 +123,12 @@ impl Policy {
         &self.own
     }
 
+    /// Whether anybody's own request is lent the API server, in whatever mode.
+    pub fn lends_people(&self) -> bool {
+        let lends = |allow: &Allow| matches!(allow, Allow::Read | Allow::Interactive);
+        self.allowed.iter().any(lends)
+    }
+
     /// What a class of stream is lent in this mode; if nothing, why not.
     pub(in crate::agent) fn admits(&self, mode: SyncMode, class: &TargetClass) -> Result<Lent, String> {
         let lent = match class {

@@ -40,6 +40,7 @@ pub(super) async fn serve(
         opener,
         mut incoming,
         session,
+        hub_time: _,
     } = tunnel;
     let tasks = TaskTracker::new();
     // Everything of this session ends with it.
