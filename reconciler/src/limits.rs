@@ -348,8 +348,6 @@ pub const WRITE_RETRY_MAX: Duration = Duration::from_secs(30);
 /// Commits whose times are remembered: one a change, about 100 bytes each.
 pub const COMMIT_TIMES_MAX: usize = 65_536;
 
-/// How long agents, people and other hubs have to be told that the hub ends, and their streams to be done with: a little
-/// more than [`DRAIN_TIMEOUT`], and less than the 30 s that Kubernetes gives a pod.
 /// Commits of source that are searched for the one that brought a cluster's key: some years of a busy fleet, and about a
 /// second for the first look of a hub. Of an older key the age is not known.
 pub const KEY_COMMITS_MAX: usize = 10_000;
@@ -357,8 +355,8 @@ pub const KEY_COMMITS_MAX: usize = 10_000;
 /// Files that went in one commit that are looked into for a cluster's file that moved: a person moves fewer.
 pub const FILE_MOVES_MAX: usize = 256;
 
-/// How long agents have to be told that the hub ends, and their streams to be done with: a little more than
-/// [`DRAIN_TIMEOUT`], and less than the 30 s that Kubernetes gives a pod.
+/// How long agents, people and other hubs have to be told that the hub ends, and their streams to be done with: a little
+/// more than [`DRAIN_TIMEOUT`], and less than the 30 s that Kubernetes gives a pod.
 pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(27);
 
 /// How long the clock is trusted to go on as it went.
@@ -458,9 +456,6 @@ pub const API_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Callers at the hub's door for people at once: 200 people with a kubectl that follows five things each.
 pub const DOOR_CONNECTIONS_MAX: usize = 1_024;
-
-/// Of these, from one address (of IPv6: one /64): an office behind one, and a quarter of all for whoever sends nothing.
-pub const DOOR_CONNECTIONS_OF_PLACE_MAX: usize = 256;
 
 /// How long callers are still let in by a hub that was told to end, and how long one that has come may take to ask: what
 /// stands before the hub sends people elsewhere a moment after that.
@@ -655,6 +650,7 @@ pub const PING_OF_ALL_EVERY: Duration = Duration::from_millis(20);
 
 /// People whose pings are remembered, at 100 bytes each.
 pub const PINGS_PEOPLE_MAX: usize = 1_024;
+
 /// Questions of a doctor about rights that are open at once: an API server answers each from memory.
 pub const DOCTOR_QUESTIONS_MAX: usize = 8;
 

@@ -187,6 +187,7 @@ impl Listening {
                     if let Err(error) = keys::tell(&self.keys, &self.here.registry, stream, || {}).await {
                         tracing::debug!(error = line(&error), "Lost the keys stream to another hub.");
                     }
+                }
                 TargetClass::Look if Hop::parse(&open.target).is_ok_and(|hop| hop.target == TUNNEL_TARGET) => {
                     self.tell_tunnel(&open, responder).await;
                 }
