@@ -248,12 +248,12 @@ fn entries(repo: &gix::Repository, folder: ObjectId) -> Result<Entries, Reposito
 }
 
 fn seconds(repo: &gix::Repository, id: ObjectId) -> Result<i64, RepositoryError> {
-    let failed = |source: gix::Error| RepositoryError::History {
+    let failed = |source| RepositoryError::History {
         from: id.to_string(),
         source,
     };
     let object = verified(repo, id, gix::objs::Kind::Commit)?;
-    let decoded = object.try_to_commit_ref().map_err(|source| failed(source.into()))?;
-    let time = decoded.time().map_err(|source| failed(source.into()))?;
+    let decoded = object.try_to_commit_ref().map_err(failed)?;
+    let time = decoded.time().map_err(failed)?;
     Ok(time.seconds)
 }
