@@ -22,7 +22,7 @@ use super::secrets::SecretJournal;
 use super::store::{Kept, Store};
 use super::streams::Streams;
 use super::tunnels::{Dialer, Way, hang_ups};
-use crate::apply::{ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Prepare, Tenure};
+use crate::apply::{ApplierOptions, ApplyError, ApplyReport, Backoff, HelmOptions, Passage, Prepare, Tenure};
 use crate::audit::{AuditError, AuditLog, AuditTo};
 use crate::limits::{JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX};
 use crate::telemetry::process_name;
@@ -53,6 +53,8 @@ pub struct AgentOptions {
     pub helm: PathBuf,
     /// Client of the cluster's API server.
     pub client: kube::Client,
+    /// The same, for what the hub asks of it.
+    pub passage: Passage,
     /// What it lends to the hub.
     pub allow: Policy,
     /// Where it is written down what the hub reached; `None` is nowhere.
@@ -128,7 +130,7 @@ pub async fn run(options: AgentOptions, shutdown: CancellationToken) -> Result<(
         options.cluster.clone(),
         options.allow,
         holdings.mode(),
-        options.client.clone(),
+        (options.client.clone(), options.passage),
         audit,
         Arc::clone(&counts),
     ));

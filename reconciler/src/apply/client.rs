@@ -6,6 +6,7 @@ use http::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
+use super::passage::{Connections, Passage};
 use super::renewal::{Proxies, Source, followed};
 use super::unreached::{LoginError, login};
 use crate::fault;
@@ -73,6 +74,8 @@ pub enum ClientError {
 pub struct ApiServer {
     /// For requests.
     pub client: Client,
+    /// For requests of others.
+    pub passage: Passage,
     /// Its address, for streams that others speak TLS in.
     pub address: Uri,
 }
@@ -96,16 +99,29 @@ impl ApiServer {
 
     /// Makes a client, and keeps it what its source says.
     async fn open(source: Source) -> Result<Self, ClientError> {
-        let Self { client, address } = made(&source).await?;
+        let Made {
+            connections,
+            namespace,
+            address,
+        } = made(&source).await?;
+        let passage = followed(connections, source);
         Ok(Self {
-            client: followed(client, source),
+            client: passage.client(&namespace),
+            passage,
             address,
         })
     }
 }
 
-/// A client as its source describes it now.
-pub(super) async fn made(source: &Source) -> Result<ApiServer, ClientError> {
+/// What a source describes now.
+pub(super) struct Made {
+    pub(super) connections: Connections,
+    /// That a client takes where a request names none.
+    pub(super) namespace: String,
+    pub(super) address: Uri,
+}
+
+pub(super) async fn made(source: &Source) -> Result<Made, ClientError> {
     api_server(match source {
         Source::Kubeconfig { path, context, proxies } => config(path, context.as_deref(), *proxies).await?,
         Source::Pod => pod()?,
@@ -199,8 +215,7 @@ fn why(error: &KubeconfigError) -> String {
     }
 }
 
-fn api_server(mut config: Config) -> Result<ApiServer, ClientError> {
-    let address = config.cluster_url.clone();
+fn api_server(mut config: Config) -> Result<Made, ClientError> {
     if config.proxy_url.is_some() {
         return Err(ClientError::Proxy);
     }
@@ -221,14 +236,16 @@ fn api_server(mut config: Config) -> Result<ApiServer, ClientError> {
     // Reading has no timeout of its own: it would end watches. Requests are bounded where they are made.
     config.read_timeout = None;
     config.write_timeout = Some(API_REQUEST_TIMEOUT);
-    // What to try again, and when, is the applier's to say: it has other objects to go on with.
-    config.default_retry = false;
-    let client = Client::try_from(config).map_err(|source| match (login(&source), command) {
+    let connections = Connections::new(&config).map_err(|source| match (login(&source), command) {
         (Some(LoginError::Start(source)), Some(command)) => ClientError::Exec { command, source },
         (Some(source), _) => ClientError::Login(source),
         (None, _) => ClientError::Build(Box::new(source)),
     })?;
-    Ok(ApiServer { client, address })
+    Ok(Made {
+        connections,
+        namespace: config.default_namespace,
+        address: config.cluster_url,
+    })
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ mod object;
 mod order;
 mod ownership;
 mod pass;
+mod passage;
 mod patience;
 mod prune;
 mod removal;
@@ -71,6 +72,7 @@ pub(crate) use dry_run::{Checked, Verdict, dry_run};
 pub use helm::HelmOptions;
 #[cfg(feature = "hub")]
 pub(crate) use helm::{NoHelm, preview};
+pub use passage::{Answer, Passage};
 pub use status::ApplyReport;
 pub use tenure::{Prepare, Tenure};
 pub use unreached::{LoginError, Unreached};

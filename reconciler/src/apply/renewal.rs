@@ -6,18 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use http::Request;
-use kube::Client;
-use kube::client::Body;
 use kube::config::Kubeconfig;
 use render::Digest;
 use tokio::sync::watch;
 use tokio::time::sleep;
-use tower::service_fn;
 use tracing::Instrument as _;
 
 use super::client::{ClientError, made};
-use super::unreached::without_login;
+use super::passage::{Connections, Passage};
 use crate::fault::line;
 use crate::limits::CLIENT_LOOK;
 
@@ -62,25 +58,20 @@ type Seen = BTreeMap<PathBuf, Option<Digest>>;
 struct Renewal {
     source: Source,
     seen: Seen,
-    newest: watch::Sender<Client>,
+    newest: watch::Sender<Connections>,
 }
 
-/// A client that stays what its source says, for as long as somebody has it.
-pub(super) fn followed(first: Client, source: Source) -> Client {
-    let (client, renewal) = following(first, source);
+/// A way to the API server that stays what its source says, for as long as somebody has it.
+pub(super) fn followed(first: Connections, source: Source) -> Passage {
+    let (passage, renewal) = following(first, source);
     tokio::spawn(renewal.run().instrument(tracing::info_span!("credentials")));
-    client
+    passage
 }
 
-fn following(first: Client, source: Source) -> (Client, Renewal) {
-    let namespace = first.default_namespace().to_owned();
+fn following(first: Connections, source: Source) -> (Passage, Renewal) {
     let (newest, current) = watch::channel(first);
-    let service = service_fn(move |request: Request<Body>| {
-        let client = current.borrow().clone();
-        async move { client.send(request).await.map_err(without_login) }
-    });
     let seen = look(&source);
-    (Client::new(service, namespace), Renewal { source, seen, newest })
+    (Passage::followed(current), Renewal { source, seen, newest })
 }
 
 impl Renewal {
@@ -113,7 +104,7 @@ impl Renewal {
         }
         let made = made(&self.source).await?;
         self.seen = seen;
-        self.newest.send_replace(made.client);
+        self.newest.send_replace(made.connections);
         tracing::info!("Made the API server's client anew.");
         Ok(())
     }
@@ -150,6 +141,9 @@ fn named(path: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use http::Request;
+    use http_body_util::BodyExt as _;
+    use kube::client::Body;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -176,10 +170,10 @@ mod tests {
         )
     }
 
-    async fn version(client: &Client) -> String {
+    async fn version(passage: &Passage) -> String {
         let request = Request::get("/version").body(Body::empty()).expect("a request");
-        let answer = client.send(request).await.expect("an answer");
-        let body = answer.into_body().collect_bytes().await.expect("a body");
+        let answer = passage.send(request).await.expect("an answer");
+        let body = answer.into_body().collect().await.expect("a body").to_bytes();
         let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
         body["gitVersion"].as_str().expect("a version").to_owned()
     }
@@ -190,15 +184,15 @@ mod tests {
         let path = folder.path().join("kubeconfig");
         std::fs::write(&path, server("v1").await).expect("it is writable");
         let source = Source::kubeconfig(&path, None, Proxies::Refused);
-        let first = made(&source).await.expect("a good kubeconfig").client;
-        let (client, mut renewal) = following(first, source);
-        assert_eq!(version(&client).await, "v1");
+        let first = made(&source).await.expect("a good kubeconfig").connections;
+        let (passage, mut renewal) = following(first, source);
+        assert_eq!(version(&passage).await, "v1");
         std::fs::write(&path, "clusters: [").expect("it is writable");
         assert!(renewal.renew().await.is_err(), "it says so");
-        assert_eq!(version(&client).await, "v1", "and what there was goes on");
+        assert_eq!(version(&passage).await, "v1", "and what there was goes on");
         std::fs::write(&path, server("v2").await).expect("it is writable");
         renewal.renew().await.expect("a good kubeconfig");
-        assert_eq!(version(&client).await, "v2");
+        assert_eq!(version(&passage).await, "v2");
     }
 
     #[tokio::test]
@@ -212,12 +206,17 @@ mod tests {
                 .await
                 .expect("a good kubeconfig"),
         ];
-        for server in &opened {
-            assert_eq!(version(&server.client).await, "v1");
+        // The applier's client goes the same way as what others ask.
+        let ways = opened
+            .iter()
+            .flat_map(|server| [server.passage.clone(), server.client.clone().into()]);
+        let ways: Vec<Passage> = ways.collect();
+        for way in &ways {
+            assert_eq!(version(way).await, "v1");
         }
         std::fs::write(&path, server("v2").await).expect("it is writable");
-        for server in &opened {
-            while version(&server.client).await != "v2" {
+        for way in &ways {
+            while version(way).await != "v2" {
                 tokio::time::pause();
                 tokio::time::advance(CLIENT_LOOK).await;
                 tokio::time::resume();

@@ -115,15 +115,18 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 
 #[cfg(test)]
 mod tests {
+    use kube::Config;
     use kube::client::Body;
-    use kube::{Client, Config};
+    use tokio::sync::watch;
 
+    use super::super::passage::{Connections, Passage};
     use super::*;
 
     async fn asked(url: &str) -> kube::Error {
-        let client = Client::try_from(Config::new(url.parse().expect("an address"))).expect("a client");
+        let connections = Connections::new(&Config::new(url.parse().expect("an address"))).expect("a client");
+        let passage = Passage::followed(watch::channel(connections).1);
         let request = http::Request::get("/version").body(Body::empty()).expect("a request");
-        client.send(request).await.map(drop).expect_err("nobody answers")
+        passage.send(request).await.map(drop).expect_err("nobody answers")
     }
 
     #[tokio::test]

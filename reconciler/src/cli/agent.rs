@@ -166,6 +166,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
         age_key_file: arguments.age_key_file,
         helm: arguments.helm,
         client: api_server.client,
+        passage: api_server.passage,
         allow: Policy::of(arguments.allow).keeping(own),
         audit: arguments.audit_log.as_deref().map(AuditTo::from),
         api_server: api_server.address.to_string(),

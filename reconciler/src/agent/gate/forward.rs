@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use kube::Client;
 use kube::client::Body;
 use render::access::Attributes;
 use serde_json::json;
@@ -23,7 +23,7 @@ use super::gather::Gathered;
 use super::judge::{Entry, Refused, judge};
 use super::own::Own;
 use super::room::Room;
-use crate::apply::Unreached;
+use crate::apply::{Answer, Passage, Unreached};
 use crate::fault;
 use crate::limits::{GATE_ANSWER_TIMEOUT, GATE_HEAD_BYTES_MAX, GATE_HEAD_TIMEOUT};
 use crate::wire::headers;
@@ -42,7 +42,7 @@ pub(in crate::agent) struct Answered {
 /// What a stream's requests are answered with.
 #[derive(Clone, Copy)]
 pub(in crate::agent) struct Forwarding<'a> {
-    pub(in crate::agent) client: &'a Client,
+    pub(in crate::agent) passage: &'a Passage,
     /// Where its bodies stand.
     pub(in crate::agent) room: &'a Room,
     pub(in crate::agent) entry: Entry,
@@ -127,7 +127,7 @@ async fn join(hub: OnUpgrade, server: OnUpgrade) -> std::io::Result<()> {
 }
 
 impl Forwarding<'_> {
-    async fn answer(&self, request: Request<Incoming>, upgraded: &Mutex<Ends>) -> Result<Response<Body>, Refused> {
+    async fn answer(&self, request: Request<Incoming>, upgraded: &Mutex<Ends>) -> Result<Response<Answer>, Refused> {
         let (parts, body) = request.into_parts();
         // Taken until the API server answers, by when it has read it.
         let (body, _bytes) = self.room.body(self.entry, &parts, body).await?;
@@ -140,7 +140,7 @@ impl Forwarding<'_> {
         if let Some(identity) = self.identity {
             forwarded.headers_mut().extend(identity.headers.clone());
         }
-        let answer = timeout(GATE_ANSWER_TIMEOUT, self.client.send(forwarded)).await;
+        let answer = timeout(GATE_ANSWER_TIMEOUT, self.passage.send(forwarded)).await;
         let mut answer = answer
             .map_err(|_| Refused::late())?
             .map_err(|error| not_reached(&error))?;
@@ -166,7 +166,7 @@ fn not_reached(error: &kube::Error) -> Refused {
 }
 
 /// A refusal as an API server would say it.
-fn refusal(refused: Refused) -> Response<Body> {
+fn refusal(refused: Refused) -> Response<Answer> {
     let status = json!({
         "kind": "Status",
         "apiVersion": "v1",
@@ -176,7 +176,7 @@ fn refusal(refused: Refused) -> Response<Body> {
         "reason": refused.reason,
         "code": refused.code.as_u16(),
     });
-    let mut response = Response::new(Body::from(status.to_string().into_bytes()));
+    let mut response = Response::new(Either::Right(Body::from(status.to_string().into_bytes())));
     *response.status_mut() = refused.code;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);

@@ -19,6 +19,7 @@ use super::dial::{dial, resolved};
 use super::{Answered, Entry, Forwarding, Lent, Policy, Room, identity, serve};
 use crate::agent::counts::Counts;
 use crate::agent::look;
+use crate::apply::Passage;
 use crate::audit::{AuditLog, Begun, Folded, StreamLine};
 use crate::fault;
 use crate::limits::{AUDIT_LOOK, GATE_END_TIMEOUT, PINGS_MAX};
@@ -33,6 +34,7 @@ pub(in crate::agent) struct Gate {
     policy: Policy,
     mode: watch::Receiver<SyncMode>,
     client: Client,
+    passage: Passage,
     people: Room,
     push: Room,
     /// One question at a time: the applier needs the API server more.
@@ -51,7 +53,7 @@ impl Gate {
         cluster: ClusterName,
         policy: Policy,
         mode: watch::Receiver<SyncMode>,
-        client: Client,
+        (client, passage): (Client, Passage),
         audit: AuditLog,
         counts: Arc<Counts>,
     ) -> Self {
@@ -60,6 +62,7 @@ impl Gate {
             policy,
             mode,
             client,
+            passage,
             people: Room::of_people(),
             push: Room::of_push(),
             looking: Arc::new(Semaphore::new(1)),
@@ -231,7 +234,7 @@ impl Gate {
             begun.tell(|line| line.asked_by(&identity.caller));
         }
         let forwarding = Forwarding {
-            client: &self.client,
+            passage: &self.passage,
             room,
             entry,
             own: self.policy.own(),

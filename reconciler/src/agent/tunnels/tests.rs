@@ -158,7 +158,7 @@ impl Agent {
             cluster.clone(),
             policy,
             holdings.mode(),
-            client,
+            (client.clone(), client.into()),
             AuditLog::default(),
             Arc::clone(&counts),
         );

@@ -86,6 +86,7 @@ fn options(cluster: &SimulatedCluster, hub: &HubPlace, journal: JournalPlace) ->
         // A simulated cluster serves no releases: a HelmChart says that there is no program.
         helm: "helm".into(),
         client: cluster.client(),
+        passage: cluster.client().into(),
         api_server: cluster.address().to_string(),
         earlier_managers: Vec::new(),
         allow: Policy::default(),

@@ -5,7 +5,7 @@ use http::header::{AUTHORIZATION, COOKIE, HOST};
 use http_body_util::{BodyExt as _, Either, Empty, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::http1 as client;
-use kube::Config;
+use kube::{Client, Config};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ type Answer = Response<Either<Full<Bytes>, StreamBody<Chunks>>>;
 
 /// An API server over plain HTTP that answers as `answer` says, and what it was asked.
 struct Server {
-    client: Client,
+    passage: Passage,
     seen: mpsc::Receiver<Seen>,
     _runs: AbortOnDropHandle<()>,
 }
@@ -46,7 +46,7 @@ impl Server {
         });
         let url = format!("http://{address}").parse().expect("an address");
         Self {
-            client: Client::try_from(Config::new(url)).expect("a client"),
+            passage: Client::try_from(Config::new(url)).expect("a client").into(),
             seen,
             _runs: AbortOnDropHandle::new(runs),
         }
@@ -55,7 +55,7 @@ impl Server {
     /// One stream to it through a gate: the hub's end.
     async fn stream(&self, entry: Entry) -> (DuplexStream, AbortOnDropHandle<()>) {
         let (mut near, mut far) = tokio::io::duplex(1 << 10);
-        let (client, room) = (self.client.clone(), Room::of_people());
+        let (passage, room) = (self.passage.clone(), Room::of_people());
         let serving = tokio::spawn(async move {
             let identity = match entry {
                 Entry::Push => None,
@@ -63,7 +63,7 @@ impl Server {
             };
             // How it ends is the tests' to provoke.
             let forwarding = Forwarding {
-                client: &client,
+                passage: &passage,
                 room: &room,
                 entry,
                 own: &Own::default(),
@@ -304,7 +304,7 @@ async fn the_agents_own_trouble_is_not_its_callers() {
     assert!(text(answer).await.contains("the agent's own credential"));
     let nowhere = Client::try_from(Config::new("http://127.0.0.1:1".parse().expect("an address")));
     let gone = Server {
-        client: nowhere.expect("a client"),
+        passage: nowhere.expect("a client").into(),
         ..server
     };
     let answer = gone.ask(Entry::Read, ask()).await;

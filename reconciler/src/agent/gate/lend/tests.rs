@@ -43,6 +43,7 @@ impl Hub {
         let client = Client::try_from(Config::new(url)).expect("a client");
         let counts = Arc::<Counts>::default();
         let cluster = ClusterName::parse("north").expect("a name");
+        let client = (client.clone(), client.into());
         let gate = Arc::new(Gate::new(cluster, policy, told, client, audit, Arc::clone(&counts)));
         let (hub, agent) = tunnels().await;
         let mut incoming = agent.incoming;
