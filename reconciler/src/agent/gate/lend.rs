@@ -88,7 +88,7 @@ impl Gate {
         });
         // Told also where what follows is dropped.
         let answered = Mutex::default();
-        let carried = self.carry(&open, responder, (&begun, &answered), ended);
+        let carried = Box::pin(self.carry(&open, responder, (&begun, &answered), ended));
         let lasts = |mut line: StreamLine| {
             answers(&mut line, &answered.lock().unwrap_or_else(PoisonError::into_inner));
             if let Some(line) = self.folded().fold(line, Instant::now())

@@ -63,7 +63,7 @@ impl Listening {
             Ok(opener) => {
                 let Ok(stream) = responder.accept() else { return };
                 let mut here = BufReader::new(stream);
-                let carrying = self.carry(&mut here, &opener, (&open, &hop, goal), &begun);
+                let carrying = Box::pin(self.carry(&mut here, &opener, (&open, &hop, goal), &begun));
                 let lasting = begun.lasting(carrying, |line| self.write_soon(&line));
                 let carried = tokio::select! {
                     biased;
