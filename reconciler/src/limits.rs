@@ -557,6 +557,9 @@ pub const OIDC_KEYS_REST: Duration = Duration::from_secs(300);
 /// A token of a key that is not known may have keys fetched at once, no more often than this.
 pub const OIDC_KEYS_REST_MIN: Duration = Duration::from_secs(10);
 
+/// How long an ID token logs somebody in at most, whatever it says: a month. Providers give hours.
+pub const ID_TOKEN_SECONDS_MAX: u64 = 30 * 24 * 3_600;
+
 /// Audit lines that wait to be written, at some 500 bytes each, at a hub as at an agent, whose memory is small.
 pub const AUDIT_LINES_MAX: usize = 4_096;
 

@@ -104,6 +104,15 @@ impl Answers {
         }
     }
 
+    /// Those that are over make place before there is more of it, so that there is no more than there was at a time.
+    fn begin(&self, answer: &Arc<OnTheWay>) {
+        let mut answers = self.answers();
+        if answers.len() == answers.capacity() {
+            answers.retain(|answer| answer.strong_count() > 0);
+        }
+        answers.push(Arc::downgrade(answer));
+    }
+
     fn answers(&self) -> MutexGuard<'_, Vec<Weak<OnTheWay>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,7 +180,7 @@ impl Told {
             }),
         });
         if is_judged {
-            answers.answers().push(Arc::downgrade(&answer));
+            answers.begin(&answer);
         }
         response.map(|body| {
             Body::new(Self {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use http::{HeaderMap, header};
 use render::access::token::Verified;
 use render::access::{Person, is_reserved};
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 
 use super::certificate::Tls;
 use super::certified::Certified;
@@ -16,6 +16,7 @@ use super::oidc::Provider;
 use super::tally::{LoginFailure, Tally};
 use super::tokens::{self, TokenDigest, Tokens};
 use crate::hub::clock::seconds;
+use crate::limits::ID_TOKEN_SECONDS_MAX;
 
 /// Why nobody is logged in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +43,19 @@ enum Proof {
     Certificate(Arc<Certified>),
     /// A line of the file of tokens.
     Token(TokenDigest),
-    /// An ID token, and until when that holds, in seconds since 1970.
-    IdToken(i64),
+    /// An ID token, and until when that holds, in seconds since 1970; and as the monotonic clock has it, which nobody sets back.
+    IdToken(i64, Instant),
+}
+
+impl Proof {
+    /// An ID token that holds until then, at a time of the day.
+    fn id_token(until: i64, now: i64) -> Self {
+        let left = u64::try_from(until.saturating_sub(now)).unwrap_or_default();
+        Self::IdToken(
+            until,
+            Instant::now() + Duration::from_secs(left.min(ID_TOKEN_SECONDS_MAX)),
+        )
+    }
 }
 
 /// The bearer token that logged somebody in over a connection first. It is no guess there any more, whoever else guesses from
@@ -124,7 +136,7 @@ impl Logins {
             Proof::Certificate(certified) => self.tls.now().believes(&certified.chain),
             // Another person or other groups in that line are another login.
             Proof::Token(digest) => self.with_token(digest).as_ref() == Some(&*login.person),
-            Proof::IdToken(until) => now < *until,
+            Proof::IdToken(until, latest) => now < *until && Instant::now() < *latest,
         }
     }
 
@@ -152,7 +164,7 @@ impl Logins {
         let Verified { person, until } = self.provider.as_ref()?.person(token).await?;
         Some(Login {
             person: Arc::new(plain(person)?),
-            proof: Proof::IdToken(until),
+            proof: Proof::id_token(until, seconds()),
         })
     }
 }
@@ -295,6 +307,30 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_back_makes_no_login_last_longer() {
+        let logins = logins();
+        let login = Login {
+            person: Arc::new(Person {
+                user: "ada".to_owned(),
+                groups: Vec::new(),
+            }),
+            proof: Proof::id_token(1_000, 900),
+        };
+        tokio::time::advance(Duration::from_secs(99)).await;
+        assert!(logins.counts(&login, 950));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(
+            !logins.counts(&login, 200),
+            "a hundred seconds are over, whatever the clock says"
+        );
+        let for_ever = Proof::id_token(i64::MAX, 900);
+        assert!(
+            matches!(for_ever, Proof::IdToken(i64::MAX, _)),
+            "and there is no end of time"
+        );
+    }
+
     #[test]
     fn a_login_counts_as_long_as_what_it_rests_on() {
         let logins = logins();
@@ -306,7 +342,7 @@ mod tests {
             person: Arc::clone(&person),
             proof,
         };
-        let id_token = login(Proof::IdToken(1_000));
+        let id_token = login(Proof::id_token(1_000, 900));
         assert!(logins.counts(&id_token, 999) && !logins.counts(&id_token, 1_000));
         assert!(logins.counts(&login(Proof::Token(tokens::digest("secret-of-a-person"))), 0));
         let gone = login(Proof::Token(tokens::digest("removed")));

@@ -247,3 +247,34 @@ where
         tracing::debug!(%error, "A caller went away.");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_headers_slowly_on_this_machine_is_hung_up_on_in_time() {
+        // What is served by a unix socket is the same as over TCP.
+        for beginning in ["", "GET /healthz HTTP/1.1\r\nx: "] {
+            let (caller, stream) = tokio::io::duplex(1 << 10);
+            let begun = tokio::time::Instant::now();
+            let served = converse(stream, Router::new(), CancellationToken::new());
+            let drip = async {
+                let (mut reader, mut writer) = tokio::io::split(caller);
+                let _said = writer.write_all(beginning.as_bytes()).await;
+                let drip = async {
+                    while writer.write_all(b"a").await.is_ok() {
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                    }
+                };
+                let mut told = Vec::new();
+                let _gone = tokio::join!(drip, reader.read_to_end(&mut told));
+            };
+            tokio::join!(served, drip);
+            let late = API_HEADER_TIMEOUT + Duration::from_secs(3);
+            assert!(begun.elapsed() <= late, "{beginning:?}: {:?}", begun.elapsed());
+        }
+    }
+}

@@ -9,8 +9,8 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::timeout;
 
-pub(super) use self::world::fleet;
 use self::world::{Seen, World};
+pub(super) use self::world::{fleet, oslo_fleet};
 
 const SOON: Duration = Duration::from_secs(20);
 

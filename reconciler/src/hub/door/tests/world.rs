@@ -126,6 +126,11 @@ pub(in crate::hub::door) fn fleet(files: &[(&str, &str)]) -> Arc<render::Fleet> 
     Arc::new(fleet)
 }
 
+/// Oslo, and what the ops may there.
+pub(in crate::hub::door) fn oslo_fleet() -> Arc<render::Fleet> {
+    fleet(&FILES)
+}
+
 impl World {
     pub(super) async fn new() -> Self {
         Self::that(false).await
