@@ -27,8 +27,8 @@ struct Writing {
 pub(super) fn listed(shape: Shape, metadata: Value, items: Vec<Arc<Item>>) -> Response<Body> {
     let is_short = items.len() <= API_BATCH;
     let mut writing = Writing {
-        shape,
         head: Some(shape.head(metadata)),
+        shape,
         items: items.into_iter(),
         ended: false,
     };

@@ -104,7 +104,7 @@ impl Progress {
         let count = self.waiting.len().min(API_BATCH);
         let mut chunk = Vec::new();
         for event in self.waiting.drain(..count) {
-            chunk.extend_from_slice(written(self.watch.shape, event).to_string().as_bytes());
+            chunk.extend_from_slice(written(&self.watch.shape, event).to_string().as_bytes());
             chunk.push(b'\n');
         }
         Some(Bytes::from(chunk))
@@ -204,7 +204,7 @@ impl Progress {
 }
 
 /// An event as the client reads it.
-fn written(shape: Shape, event: Event) -> Value {
+fn written(shape: &Shape, event: Event) -> Value {
     match event {
         Event::Object(kind, item, version) if item.version == version => {
             json!({ "type": kind, "object": shape.one(&item) })
