@@ -44,6 +44,8 @@ type Entries = BTreeMap<BString, (EntryMode, ObjectId)>;
 struct Walk<'a> {
     repo: &'a gix::Repository,
     trails: Vec<Trail<'a>>,
+    /// Where the paths of those that are open begin.
+    roots: BTreeSet<BString>,
     /// Folders of the commit that is looked at, by id.
     folders: BTreeMap<ObjectId, Entries>,
 }
@@ -69,9 +71,11 @@ impl<'a> Walk<'a> {
             is_over: false,
             since: None,
         };
+        let trails: Vec<_> = sought.iter().map(trail).collect();
         Self {
             repo,
-            trails: sought.iter().map(trail).collect(),
+            roots: roots(&trails),
+            trails,
             folders: BTreeMap::new(),
         }
     }
@@ -85,11 +89,12 @@ impl<'a> Walk<'a> {
             let Some(id) = next else { break };
             let (links, seconds) = (commit(self.repo, id)?, seconds(self.repo, id)?);
             self.folders.clear();
-            let roots = self.roots(links.tree)?;
-            if roots_before.as_ref() != Some(&roots) {
+            let at_roots = self.at_roots(links.tree)?;
+            if roots_before.as_ref() != Some(&at_roots) {
                 self.look(links.tree, younger)?;
                 // A file that moved may have another root.
-                roots_before = Some(self.roots(links.tree)?);
+                self.roots = roots(&self.trails);
+                roots_before = Some(self.at_roots(links.tree)?);
             }
             next = links.parents.first().copied();
             if next.is_none() && !self.is_at_edge(id)? {
@@ -144,18 +149,13 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn roots(&mut self, tree: ObjectId) -> Result<BTreeMap<BString, Option<ObjectId>>, RepositoryError> {
-        let open = self.trails.iter().filter(|trail| !trail.is_over);
-        let names: BTreeSet<BString> = open
-            .filter_map(|trail| trail.path.split('/').next())
-            .map(BString::from)
-            .collect();
-        let root = self.entries(tree)?;
-        let ids = names.into_iter().map(|name| {
-            let id = root.get(&name).map(|(_, id)| *id);
-            (name, id)
-        });
-        Ok(ids.collect())
+    /// What stands there in a commit, in the order of the names.
+    fn at_roots(&mut self, tree: ObjectId) -> Result<Vec<Option<ObjectId>>, RepositoryError> {
+        let names = std::mem::take(&mut self.roots);
+        let entries = self.entries(tree)?;
+        let ids = names.iter().map(|name| entries.get(name).map(|(_, id)| *id)).collect();
+        self.roots = names;
+        Ok(ids)
     }
 
     fn entries(&mut self, folder: ObjectId) -> Result<&Entries, RepositoryError> {
@@ -240,6 +240,12 @@ impl<'a> Walk<'a> {
         })?;
         Ok(shallow.is_some_and(|edge| edge.binary_search(&id).is_ok()))
     }
+}
+
+fn roots(trails: &[Trail<'_>]) -> BTreeSet<BString> {
+    let open = trails.iter().filter(|trail| !trail.is_over);
+    let names = open.filter_map(|trail| trail.path.split('/').next());
+    names.map(BString::from).collect()
 }
 
 fn entries(repo: &gix::Repository, folder: ObjectId) -> Result<Entries, RepositoryError> {
