@@ -87,6 +87,33 @@ fn kubectl_reads_a_cluster_behind_its_agent() {
     office.pod_with_a_log();
     measure(&office.cluster);
     ask_everything(|arguments| office.kubectl("ada", arguments));
+    // Ada may read everything, but for what is the agent's own.
+    office.cluster.apply("apiVersion: v1\nkind: Secret\nmetadata: {namespace: flotilla-system, name: flotilla-agent}\nstringData: {key: MARK-7f3}\n");
+    for (ask, words) in [
+        (
+            &["get", "secret", "flotilla-agent", "-n", "flotilla-system", "-o", "yaml"][..],
+            "whatever access/ says",
+        ),
+        (
+            &["get", "secrets", "-n", "flotilla-system", "--watch"],
+            "whatever access/ says",
+        ),
+        (&["get", "secrets", "-A", "-o", "yaml"], "one namespace at a time"),
+    ] {
+        let refused = office.kubectl("ada", ask);
+        assert!(
+            refused.code() == Some(1) && refused.stderr.contains(words),
+            "{refused:?}"
+        );
+        let mark = ["MARK-7f3", "TUFSSy03ZjM"]
+            .iter()
+            .any(|mark| refused.stdout.contains(mark));
+        assert!(!mark, "{refused:?}");
+    }
+    office.kubectl("ada", &["get", "secrets", "-n", "shop"]).expect_ok();
+    office
+        .kubectl("ada", &["get", "pods", "-n", "flotilla-system"])
+        .expect_ok();
     // A watch tells what changes meanwhile.
     let watch = office.follow("watch", &["get", "configmaps", "-n", "shop", "--watch", "-o", "name"]);
     office
