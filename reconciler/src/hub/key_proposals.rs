@@ -93,3 +93,89 @@ fn message(changes: &BTreeMap<ClusterName, KeyChange>, askers: &BTreeMap<Cluster
         lines.collect::<String>()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use render::load::load;
+    use render::{Previous, Revision, SourceTree};
+    use tunnel::PublicKey;
+
+    use super::*;
+    use crate::hub::publish::{Author, StateRefs, StateRepository};
+    use crate::hub::repository::fixture::Fixture;
+    use crate::hub::source::Source;
+
+    fn key(number: u8) -> String {
+        PublicKey::from_bytes([number; 32]).to_string()
+    }
+
+    fn name() -> ClusterName {
+        ClusterName::parse("oslo").expect("a valid name")
+    }
+
+    /// A repository in which oslo has the key 1, and what its hub reads there.
+    fn oslo() -> (Fixture, Arc<Fleet>) {
+        let fixture = Fixture::new();
+        let text = format!(
+            "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: ManagedCluster\nmetadata:\n  name: oslo\nspec:\n  publicKeys:\n    - {}\n",
+            key(1)
+        );
+        fixture.write("clusters/oslo.yaml", &text);
+        fixture.commit("oslo");
+        let revision = Revision::parse(fixture.head()).expect("a commit");
+        let files = [("clusters/oslo.yaml".to_owned(), text.into_bytes())];
+        let fleet = load(&SourceTree::from_files(revision, files), &Previous::default()).0;
+        (fixture, Arc::new(fleet))
+    }
+
+    /// A hub that has just started proposes this next key; the branch, and whether it says that a person closed it.
+    fn propose(fixture: &Fixture, fleet: &Fleet, next: u8) -> (Option<String>, bool) {
+        let source = Source::open(fixture.file("."), "main").expect("it opens");
+        let opened = StateRepository::open(fixture.file("."), StateRefs::default(), Author::default(), &source);
+        let keeper = Keeper::new(opened.expect("it opens"));
+        let done = KeysDone {
+            source: fleet.revision.clone(),
+            changes: [(name(), KeyChange::Add(key(next)))].into(),
+        };
+        let asked = KeysAsked {
+            askers: [(name(), "asked with k, from 10.0.0.7, since then".to_owned())].into(),
+            heard: [name()].into(),
+            is_partial: false,
+        };
+        match keeper.replace_keys(fleet, (done, asked), 1) {
+            Ok(Event::KeysProposed { branch, closed, .. }) => (branch, closed.contains(&name())),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_branch_that_a_person_deleted_does_not_come_back_at_any_hub_and_says_who_asked_while_it_is_there() {
+        let (fixture, fleet) = oslo();
+        let git = |arguments: &[&str]| fixture.git(arguments);
+        let there = (Some("flotilla/keys".to_owned()), false);
+        assert_eq!(propose(&fixture, &fleet, 2), there);
+        assert_eq!(propose(&fixture, &fleet, 2), there, "by whichever hub");
+        let message = git(&["log", "-1", "--format=%B", "flotilla/keys"]);
+        assert!(message.contains("asked with k, from 10.0.0.7, since then"), "{message}");
+        assert!(git(&["show", "flotilla/keys:clusters/oslo.yaml"]).contains(&key(2)));
+        git(&["branch", "--quiet", "-D", "flotilla/keys"]);
+        for _ in 0..3 {
+            assert_eq!(propose(&fixture, &fleet, 2), (None, true));
+        }
+        // Another key is another question, and leaves the answer to the first one.
+        assert_eq!(propose(&fixture, &fleet, 3), there);
+        assert_eq!(propose(&fixture, &fleet, 2), (None, true));
+        assert_eq!(
+            git(&["for-each-ref", "refs/heads/flotilla/keys"]),
+            "",
+            "nobody wishes it any more"
+        );
+        assert_eq!(
+            propose(&fixture, &fleet, 3),
+            there,
+            "which a hub took back and no person"
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! Clusters whose agents ask for registration with a token: which branches propose them, and that a person has to push
 //! their files where the hub may not write to source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use render::ClusterName;
 use tunnel::PublicKey;
@@ -35,6 +35,8 @@ struct Done {
     wanted: BTreeMap<ClusterName, PublicKey>,
     elsewhere: Elsewhere,
     registrations: Registrations,
+    /// What is there may be gone.
+    is_doubted: bool,
 }
 
 impl Joins {
@@ -58,6 +60,13 @@ impl Joins {
         self.others.entry(peer.to_owned()).or_default().is_there = false;
     }
 
+    /// The refs were looked at: a branch that another hub put there may be gone.
+    pub(super) fn looked(&mut self) {
+        if let Some(done) = &mut self.done {
+            done.is_doubted |= done.registrations.rests_on_others;
+        }
+    }
+
     fn hubs(&self) -> OtherHubs {
         let has_told = |other: &OfHub| other.is_there && other.joining.is_some();
         match self.others.is_empty() {
@@ -78,6 +87,7 @@ impl Joins {
             wanted,
             elsewhere,
             registrations,
+            is_doubted: false,
         });
     }
 
@@ -114,14 +124,14 @@ impl State {
         wanted.map(|(cluster, key)| (cluster.clone(), *key)).collect()
     }
 
-    fn elsewhere(&self) -> Elsewhere {
+    /// Who asks at other hubs, with which keys.
+    fn asked_elsewhere(&self) -> BTreeMap<ClusterName, BTreeSet<PublicKey>> {
         let told = self.joins.others.values().filter_map(|other| other.joining.as_ref());
-        let registered = self.fleet.iter().flat_map(|fleet| fleet.clusters.keys());
-        Elsewhere {
-            hubs: self.joins.hubs(),
-            asked: told.flat_map(BTreeMap::keys).cloned().collect(),
-            registered: registered.cloned().collect(),
+        let mut asked: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (cluster, key) in told.flatten() {
+            asked.entry(cluster.clone()).or_default().insert(*key);
         }
+        asked
     }
 }
 
@@ -133,14 +143,24 @@ pub(super) fn due(state: &State) -> Option<Write> {
     if !state.joins.is_proposing || state.joins.wanted.is_none() {
         return None;
     }
-    let (wanted, elsewhere) = (state.joining(), state.elsewhere());
+    // Every report leads here.
+    let (wanted, asked, hubs) = (state.joining(), state.asked_elsewhere(), state.joins.hubs());
     let is_done = |done: &Done| {
         // A hub that is away is no reason to look again.
-        let is_known = done.elsewhere.hubs == elsewhere.hubs || elsewhere.hubs == OtherHubs::Silent;
-        done.wanted == wanted && done.elsewhere.asked == elsewhere.asked && is_known
+        let is_known = done.elsewhere.hubs == hubs || hubs == OtherHubs::Silent;
+        !done.is_doubted && done.wanted == wanted && done.elsewhere.asked == asked && is_known
     };
     let is_done = state.joins.done.as_ref().is_some_and(is_done);
-    (!is_done).then_some(Write::Registrations {
+    if is_done {
+        return None;
+    }
+    let registered = state.fleet.iter().flat_map(|fleet| fleet.clusters.keys());
+    let elsewhere = Elsewhere {
+        hubs,
+        asked,
+        registered: registered.cloned().collect(),
+    };
+    Some(Write::Registrations {
         source,
         wanted,
         elsewhere,

@@ -37,6 +37,7 @@ pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Ef
                 effects.push(Effect::LookAtSource);
                 state.stale_proposals = true;
             }
+            state.joins.looked();
             if refs.keys_gone {
                 state.agent_keys.removed();
             }

@@ -11,6 +11,7 @@ mod rooms;
 mod silence;
 mod suspension;
 mod two_hubs;
+mod two_hubs_asking;
 mod world;
 
 use std::collections::BTreeMap;

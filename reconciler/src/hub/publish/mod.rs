@@ -34,6 +34,8 @@ pub use key_note::{KeyNote, Sorted};
 pub use message::message;
 pub use proposal::{Proposal, Standing};
 pub use refs::{StateRef, StateRefs};
+#[cfg(test)]
+pub(in crate::hub) use registration::Whose;
 pub use registration::{Elsewhere, Marks, OtherHubs, Registrations};
 pub use state::{Author, CommitId, StateRepository};
 pub use summary::{SourceCommit, Summary, UnitSummary};

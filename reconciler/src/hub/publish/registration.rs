@@ -34,6 +34,8 @@ pub struct Registrations {
     pub branches: BTreeMap<ClusterName, String>,
     /// Clusters whose branch another hub proposes, with another key.
     pub contested: BTreeSet<ClusterName>,
+    /// Whether one of all these is another hub's, which may take it back.
+    pub rests_on_others: bool,
 }
 
 /// By which keys hubs are known.
@@ -50,8 +52,8 @@ pub struct Marks {
 pub struct Elsewhere {
     /// Whether they have told.
     pub hubs: OtherHubs,
-    /// The clusters whose agents ask there, as they told last.
-    pub asked: BTreeSet<ClusterName>,
+    /// The clusters whose agents ask there, with which keys, as they told last.
+    pub asked: BTreeMap<ClusterName, BTreeSet<PublicKey>>,
     /// The clusters that are registered, so that nobody's asking counts.
     pub registered: BTreeSet<ClusterName>,
 }
@@ -70,7 +72,7 @@ pub enum OtherHubs {
 
 /// Who put a branch there that no person changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+pub(in crate::hub) enum Whose {
     /// This hub.
     Own,
     /// Another hub, which takes it back itself.
@@ -82,19 +84,19 @@ enum Whose {
 }
 
 impl Elsewhere {
-    /// Whether this hub may take back a branch that it is not asked for. That nobody is heard to ask for it is no reason
-    /// where somebody may.
-    fn gives_back(&self, cluster: &str, whose: Whose) -> bool {
-        let has = |names: &BTreeSet<ClusterName>| names.iter().any(|name| name.as_str() == cluster);
-        if has(&self.registered) {
+    /// Whether this hub may take back a branch with this file that it is not asked for. That nobody is heard to ask for it is
+    /// no reason where somebody may. Its own it keeps for another hub that is asked for the same.
+    pub(in crate::hub) fn gives_back(&self, cluster: &str, whose: Whose, file: &str) -> bool {
+        // What is no cluster's name nobody asks for.
+        let name = ClusterName::parse(cluster.to_owned()).ok();
+        if name.as_ref().is_some_and(|name| self.registered.contains(name)) {
             return true;
         }
-        if has(&self.asked) {
-            return false;
-        }
+        let asked = name.and_then(|name| self.asked.get(&name));
+        let is_asked = asked.is_some();
         match (whose, self.hubs) {
-            (Whose::Own, _) | (Whose::Unmarked, OtherHubs::None) => true,
-            (Whose::Unknown | Whose::Unmarked, OtherHubs::Told) => true,
+            (Whose::Own, _) => !asked.is_some_and(|keys| keys.iter().any(|key| file.contains(&key.to_string()))),
+            (Whose::Unmarked, OtherHubs::None) | (Whose::Unknown | Whose::Unmarked, OtherHubs::Told) => !is_asked,
             (Whose::Another | Whose::Unknown | Whose::Unmarked, _) => false,
         }
     }
@@ -119,7 +121,9 @@ impl StateRepository {
             let Some(whose) = self.whose(proposal, marks)?.filter(|_| !is_wanted) else {
                 continue;
             };
-            if of_branch(proposal).is_some_and(|name| elsewhere.gives_back(&name, whose)) {
+            let Some(name) = of_branch(proposal) else { continue };
+            let file = self.file_of(proposal, &name)?.unwrap_or_default();
+            if elsewhere.gives_back(&name, whose, &file) {
                 match self.withdraw(proposal) {
                     // A person who pushes to it at this moment has made it theirs.
                     Ok(()) | Err(StateError::Moved { .. }) => {}
@@ -133,11 +137,16 @@ impl StateRepository {
             let found = present.iter().find(|proposal| proposal.branch == branch);
             let whose = found.map(|found| self.whose(found, marks)).transpose()?;
             let is_persons = whose == Some(None);
-            if !is_persons && !self.says(found, cluster, file)? {
+            found_now.rests_on_others |= !matches!(whose, None | Some(None | Some(Whose::Own)));
+            let there = match found {
+                Some(found) => self.file_of(found, cluster.as_str())?,
+                None => None,
+            };
+            if !is_persons && there.as_ref() != Some(file) {
                 // Of two keys for one cluster, at two hubs, the one that is there stays.
                 let is_free = match whose.flatten() {
                     None | Some(Whose::Own) => true,
-                    Some(whose) => elsewhere.gives_back(cluster.as_str(), whose),
+                    Some(whose) => elsewhere.gives_back(cluster.as_str(), whose, there.as_deref().unwrap_or_default()),
                 };
                 if !is_free {
                     found_now.contested.insert(cluster.clone());
@@ -192,9 +201,8 @@ impl StateRepository {
         message.map_err(StateError::Unreadable)
     }
 
-    /// Whether a branch brings exactly this file.
-    fn says(&self, found: Option<&Proposal>, cluster: &ClusterName, file: &str) -> Result<bool, StateError> {
-        let Some(found) = found else { return Ok(false) };
+    /// The file that a branch brings for a cluster.
+    fn file_of(&self, found: &Proposal, cluster: &str) -> Result<Option<String>, StateError> {
         let names = file_names(cluster);
         let text = self.repository.read(|repo| {
             let root = tree_entries(repo, commit(repo, found.commit.0)?.tree)?;
@@ -202,16 +210,17 @@ impl StateRepository {
                 .iter()
                 .find(|entry| entry.filename == FOLDER && entry.mode.is_tree())
             else {
-                return Ok(false);
+                return Ok(None);
             };
-            for entry in tree_entries(repo, folder.oid)? {
-                if names.iter().any(|name| entry.filename == name.as_str())
-                    && verified(repo, entry.oid, Kind::Blob)?.data == file.as_bytes()
-                {
-                    return Ok(true);
+            let entries = tree_entries(repo, folder.oid)?;
+            // The second name is used where something else has the first.
+            for name in names.iter().rev() {
+                if let Some(entry) = entries.iter().find(|entry| entry.filename == name.as_str()) {
+                    let data = verified(repo, entry.oid, Kind::Blob)?.detach().data;
+                    return Ok(String::from_utf8(data).ok());
                 }
             }
-            Ok(false)
+            Ok(None)
         });
         text.map_err(StateError::Unreadable)
     }
@@ -239,7 +248,7 @@ impl StateRepository {
         let repo = self.repository.local();
         let blob = repo.write_blob(file).map_err(StateError::Write)?.detach();
         // A file that is there already declares something else, or this cluster would be registered.
-        let mut names = file_names(cluster).into_iter();
+        let mut names = file_names(cluster.as_str()).into_iter();
         let free = names.find(|name| !inside.iter().any(|entry| entry.filename == name.as_str()));
         let name = free.unwrap_or_else(|| format!("{cluster}.registration.yaml"));
         inside.retain(|entry| entry.filename != name.as_str());
@@ -307,6 +316,6 @@ impl StateRepository {
 }
 
 /// Where a cluster's file may be, the usual place first.
-fn file_names(cluster: &ClusterName) -> [String; 2] {
+fn file_names(cluster: &str) -> [String; 2] {
     [format!("{cluster}.yaml"), format!("{cluster}.registration.yaml")]
 }

@@ -23,7 +23,7 @@ fn world(keys: &[u8]) -> World {
 }
 
 /// A revision in which each cluster's file has these keys: one cluster's are those plus 0, the other's plus 100.
-fn registered(world: &mut World, digit: char, keys: &[u8]) {
+pub(super) fn registered(world: &mut World, digit: char, keys: &[u8]) {
     let mut fleet = Fleet::clone(&fleet(digit, &["a", "b"]));
     for (cluster, plus) in fleet.clusters.values_mut().zip([0, 100]) {
         cluster.public_keys = keys.iter().map(|number| key(number + plus).to_string()).collect();
@@ -54,7 +54,7 @@ fn wishes(name: &str, wish: KeyWish) -> Event {
 }
 
 /// A wish as of the first second, which somebody verified.
-fn wished(old: u8, next: u8, is_in_use: bool) -> KeyWish {
+pub(super) fn wished(old: u8, next: u8, is_in_use: bool) -> KeyWish {
     let signed = |number| SignedKey {
         key: key(number).to_string(),
         signature: String::new(),
@@ -80,7 +80,7 @@ fn written(done: &KeysDone) -> Event {
     }
 }
 
-fn add(number: u8) -> KeyChange {
+pub(super) fn add(number: u8) -> KeyChange {
     KeyChange::Add(key(number).to_string())
 }
 

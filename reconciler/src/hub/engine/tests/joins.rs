@@ -101,7 +101,7 @@ fn what_another_hub_is_asked_for_is_known_while_it_is_away_and_has_branches_look
         assert!(step(&mut world.state, done, 1).is_empty(), "once");
         Some((
             elsewhere.hubs,
-            elsewhere.asked.into_iter().map(|it| it.to_string()).collect::<Vec<_>>(),
+            elsewhere.asked.keys().map(ToString::to_string).collect::<Vec<_>>(),
         ))
     };
     let told = |joining: Option<&[&str]>| Event::PeerTold {

@@ -110,7 +110,7 @@ fn marks(own: u8, others: &[u8]) -> Marks {
 fn elsewhere(hubs: OtherHubs, asked: &[&str], registered: &[&str]) -> Elsewhere {
     Elsewhere {
         hubs,
-        asked: asked.iter().copied().map(name).collect(),
+        asked: asked.iter().map(|cluster| (name(cluster), [key(7)].into())).collect(),
         registered: registered.iter().copied().map(name).collect(),
     }
 }
@@ -141,8 +141,19 @@ fn what_another_hub_proposes_is_its_own_to_take_back() {
     }
     // Its own goes, unless somebody else is heard to ask for it.
     let oslo_asks_elsewhere = elsewhere(OtherHubs::Silent, &["oslo"], &[]);
+    let same = format!("with {}\n", key(7));
+    write(
+        &state,
+        &repository,
+        &wanted(&[("oslo", &same)]),
+        (&first, &oslo_asks_elsewhere),
+    );
     write(&state, &repository, &wanted(&[]), (&first, &oslo_asks_elsewhere));
-    assert_eq!(branches(&state).len(), 2);
+    assert_eq!(branches(&state).len(), 2, "with the same key");
+    write(&state, &repository, &oslo, (&first, &silent));
+    write(&state, &repository, &wanted(&[]), (&first, &oslo_asks_elsewhere));
+    assert_eq!(branches(&state), ["flotilla/register-rome"], "with another one");
+    write(&state, &repository, &oslo, (&first, &silent));
     write(&state, &repository, &wanted(&[]), (&first, &silent));
     assert_eq!(branches(&state), ["flotilla/register-rome"]);
     // What is registered nobody asks for, whoever proposed it.
