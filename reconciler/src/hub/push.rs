@@ -77,6 +77,17 @@ fn stands_by(held: &Option<Held>) -> bool {
     held.as_ref().is_some_and(|held| held.mode == SyncMode::Push)
 }
 
+/// Whether a cluster is to be told that the hub does not apply. Nothing to tell, as while the hub recovers, is no other mode.
+fn is_meant_otherwise(newest: &Option<Arc<Envelope>>) -> bool {
+    newest.is_some() && !is_meant(newest)
+}
+
+/// Whether an agent says that it took another mode, as from another hub that has seen a newer commit: it takes no requests
+/// any more, and what this hub would report of that is no news of the cluster.
+fn stands_by_no_more(held: &Option<Held>) -> bool {
+    held.is_some() && !stands_by(held)
+}
+
 /// Whether the hub's applier speaks for a cluster, and not its agent.
 pub(super) fn speaks(newest: &Option<Arc<Envelope>>, held: &Option<Held>) -> bool {
     is_meant(newest) && stands_by(held)
@@ -111,12 +122,17 @@ pub(super) async fn run(
         tracing::info!(cluster = %cluster, "Applies through the tunnel.");
         let stop = ended.child_token();
         let mut serving = Box::pin(direct.serve_on(newest.clone(), &stop));
-        // Nothing to tell, as while the hub recovers, is no other mode.
-        let left = newest.wait_for(|newest| newest.is_some() && !is_meant(newest));
+        let left = newest.wait_for(is_meant_otherwise);
+        let taken_back = async {
+            if heard.wait_for(stands_by_no_more).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
         tokio::select! {
             biased;
             () = &mut serving => return,
             _ = left => {}
+            () = taken_back => {}
         }
         stop.cancel();
         serving.await;
@@ -199,7 +215,47 @@ impl Write for Stream {
 
 #[cfg(test)]
 mod tests {
+    use render::Revision;
+
     use super::*;
+    use crate::wire::list_digest;
+
+    fn envelope(mode: SyncMode) -> Envelope {
+        let commit = Revision::parse("1".repeat(40)).expect("forty hex digits");
+        Envelope {
+            version: Envelope::VERSION,
+            cluster: ClusterName::parse("oslo").expect("a valid name"),
+            lineage: commit.clone(),
+            sequence: 7,
+            released: commit,
+            units: BTreeMap::new(),
+            list: list_digest(&BTreeMap::new(), false),
+            orphan: false,
+            orphaned: BTreeMap::new(),
+            mode,
+            lineage_grant: None,
+        }
+    }
+
+    #[test]
+    fn a_hub_that_has_not_seen_the_newer_mode_leaves_applying_when_the_agent_says_so() {
+        use SyncMode::{Dual, Pull, Push};
+        // What this hub means, and what the agent was told by whichever hub.
+        for meant in [Dual, Push, Pull] {
+            for told in [Dual, Push, Pull] {
+                let newest = Some(Arc::new(envelope(meant)));
+                let held = Some(envelope(told).held());
+                let begins = is_meant(&newest) && stands_by(&held);
+                let ends = is_meant_otherwise(&newest) || stands_by_no_more(&held);
+                assert_eq!(begins, meant == Push && told == Push, "{meant:?} {told:?}");
+                assert_eq!(ends, !begins, "{meant:?} {told:?}");
+                assert_eq!(speaks(&newest, &held), begins, "one of the two is heard");
+                assert!(!(begins && told.agent_applies()), "never both");
+            }
+        }
+        // A hub that recovers, and an agent that says nothing, are no reason to change hands.
+        assert!(!is_meant_otherwise(&None) && !stands_by_no_more(&None));
+    }
 
     #[test]
     fn a_request_goes_to_the_host_that_stands_for_the_other_end() {
