@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use render::rekey::{KeyChange, edited};
 use render::{ClusterName, Fleet};
 
-use super::engine::{Event, KeysAsked, KeysDone};
+use super::engine::{Event, KeysDone};
 use super::keeper::Keeper;
-use super::publish::StateError;
+use super::publish::{KeysAsked, StateError};
 use crate::fault::line;
 
 impl Keeper {

@@ -164,7 +164,8 @@ impl Line {
         let next = tokio::select! {
             biased;
             () = self.board.denied(&self.address, &hub) => {
-                // With all that goes on in it.
+                // With all that goes on in it, and in those of before.
+                self.left.abort_all();
                 tracing::warn!(peer = %self.address.url, "Left a hub that another one led to and that a hub of this agent's denies.");
                 return Next::After(Outcome::Refused);
             }

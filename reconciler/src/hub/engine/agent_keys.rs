@@ -10,6 +10,7 @@ use tunnel::PublicKey;
 
 use super::key_wish::KeyWish;
 use super::{State, Write};
+use crate::hub::publish::KeysAsked;
 use crate::limits::{KEY_WISH_FORGOTTEN_SECONDS, KEY_WISHES_GATHERED_SECONDS, KEY_WISHES_OF_CLUSTER_MAX};
 
 /// What a proposal was made of.
@@ -19,17 +20,6 @@ pub struct KeysDone {
     pub source: Revision,
     /// All changes in it.
     pub changes: BTreeMap<ClusterName, KeyChange>,
-}
-
-/// What is known of who asks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeysAsked {
-    /// Cluster → who asks for its change, for people.
-    pub askers: BTreeMap<ClusterName, String>,
-    /// Clusters whose agents wish something, whatever is due.
-    pub heard: BTreeSet<ClusterName>,
-    /// Another hub is away that may have heard others: what is proposed for them stays.
-    pub is_partial: bool,
 }
 
 /// Who wishes another key, and what became of it.

@@ -14,7 +14,7 @@ use tunnel::PublicKey;
 
 use super::state::{Proposed, StateCommit};
 use crate::hub::knocks::Knock;
-use crate::hub::publish::{Elsewhere, Registrations, SourceCommit};
+use crate::hub::publish::{Elsewhere, KeysAsked, Registrations, SourceCommit};
 use crate::wire::Report;
 
 /// Something happened; the engine looks at its own pace.
@@ -402,7 +402,7 @@ pub enum Write {
         /// All changes that there are to be, and the commit of source that they stand on.
         done: super::KeysDone,
         /// What is known of who asks.
-        asked: super::KeysAsked,
+        asked: KeysAsked,
     },
     /// A new commit of `released`.
     Released {

@@ -37,7 +37,7 @@ use render::published::{Cause, Departure, RENDER_VERSION, ReleaseRecord};
 use render::release::{Observed, advance, reads_outcomes, release};
 use render::{ClusterName, Digest, Fleet, Published, Revision};
 
-pub use agent_keys::{AgentKeys, KeysAsked, KeysDone};
+pub use agent_keys::{AgentKeys, KeysDone};
 pub use clusters::ClusterState;
 pub use condition::Condition;
 pub use event::{Effect, Event, Head, JudgedBy, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};

@@ -3,13 +3,12 @@
 //!
 //! It is the message of a commit at a ref of its own, so that hubs over one state know the same, and a hub that restarts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use render::rekey::KeyChange;
 use render::{ClusterName, Fleet};
 
-use crate::hub::engine::KeysAsked;
 use crate::limits::KEY_CLOSINGS_OF_CLUSTER_MAX;
 
 /// Cluster → its change.
@@ -22,6 +21,17 @@ pub struct KeyNote {
     pub open: Changes,
     /// Those that a person closed.
     pub closed: BTreeMap<ClusterName, Vec<KeyChange>>,
+}
+
+/// What is known of who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeysAsked {
+    /// Cluster → who asks for its change, for people.
+    pub askers: BTreeMap<ClusterName, String>,
+    /// Clusters whose agents wish something, whatever is due.
+    pub heard: BTreeSet<ClusterName>,
+    /// Another hub is away that may have heard others: what is proposed for them stays.
+    pub is_partial: bool,
 }
 
 /// What becomes of what is wished.
@@ -133,8 +143,6 @@ fn is_open(fleet: &Fleet, cluster: &ClusterName, change: &KeyChange) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use render::load::load;
     use render::{Previous, SourceTree};
 

@@ -30,7 +30,7 @@ mod write;
 
 pub use agent_keys::KeysFound;
 pub use error::StateError;
-pub use key_note::{KeyNote, Sorted};
+pub use key_note::{KeyNote, KeysAsked, Sorted};
 pub use message::message;
 pub use proposal::{Proposal, Standing};
 pub use refs::{StateRef, StateRefs};

@@ -7,7 +7,7 @@ use tunnel::PublicKey;
 
 use super::agent_keys::{add, registered, wished};
 use super::*;
-use crate::hub::publish::{Elsewhere, KeyNote, Registrations, Whose};
+use crate::hub::publish::{Elsewhere, KeyNote, KeysAsked, Registrations, Whose};
 use crate::limits::KEY_WISHES_GATHERED_SECONDS;
 
 type Asked = BTreeMap<ClusterName, PublicKey>;
