@@ -87,10 +87,16 @@ impl Address {
         let authority: http::uri::Authority = text.parse().ok()?;
         // Names and passwords are nothing that an address needs.
         let plain = !text.contains('@') && !authority.host().is_empty();
+        // What stands behind the host and is no port is not the usual one either.
+        let port = match text.strip_prefix(authority.host()) {
+            Some("") if tls => 443,
+            Some("") => 80,
+            _ => authority.port_u16()?,
+        };
         plain.then(|| Self {
             tls,
             host: authority.host().trim_matches(['[', ']']).to_ascii_lowercase(),
-            port: authority.port_u16().unwrap_or(if tls { 443 } else { 80 }),
+            port,
         })
     }
 }
@@ -234,6 +240,9 @@ mod tests {
             "x/proxy/ftp/a/b",
             "x/proxy/https",
             "x/proxy/https/",
+            "x/proxy/http/host:port/",
+            "x/proxy/http/host:/",
+            "x/proxy/http/host:65536/",
         ] {
             check(&sockets(wrong), "incomplete");
         }

@@ -71,7 +71,7 @@ async fn what_goes_by_a_hop_through_a_hub_that_ends_comes_to_its_end_and_nothing
         .await
         .expect("then it has ended")
         .expect("without a panic");
-    assert_eq!(holder.lines(1).await[0]["closed"], "done");
+    assert_eq!(holder.lines(1).await[0]["close"], "done");
 }
 
 #[tokio::test]
@@ -95,5 +95,5 @@ async fn what_goes_by_a_hop_and_never_ends_is_cut_off_in_time_and_written_down()
     let mut rest = Vec::new();
     let read = timeout(SOON, stream.read_to_end(&mut rest)).await;
     assert!(read.expect("it is over").is_err(), "it is no whole answer");
-    assert_eq!(holder.lines(1).await[0]["closed"], "gone");
+    assert_eq!(holder.lines(2).await[1]["close"], "gone");
 }
