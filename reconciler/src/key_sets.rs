@@ -55,7 +55,7 @@ pub struct SignedKey {
     pub signature: String,
 }
 
-/// The agent's last word: the keys outlive it now.
+/// The agent's word for an answer: the keys outlive it now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeysKept {

@@ -506,7 +506,7 @@ pub const DOOR_HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a request waits for a cluster whose agent dials again.
 pub const DOOR_RECONNECT_PATIENCE: Duration = Duration::from_secs(3);
 
-/// A cluster that was away for so long is not waited for: an agent dials again every 30 seconds at least, and each of
+/// A cluster that was away for so long is not waited for: by then its agent dials once or twice a minute, and each of
 /// kubectl's requests would wait anew.
 pub const DOOR_RECONNECT_HOPE: Duration = Duration::from_secs(35);
 
@@ -980,6 +980,7 @@ pub const DENY_LOOK: Duration = Duration::from_secs(1);
 
 /// How often a cluster is asked what it is: six small requests, and health is as old as this at most.
 pub const FACTS_LOOK: Duration = Duration::from_secs(60);
+
 /// How often what an API server's client was made of is looked at: a certificate or an address that moved is followed well
 /// within a minute, for a few small files that are read.
 pub const CLIENT_LOOK: Duration = Duration::from_secs(15);

@@ -25,7 +25,7 @@ pub(super) enum AskError {
     Unbelieved(#[source] HubKeysError),
 }
 
-/// Asks, and asks again in the same stream, which a hub answers once it has other keys.
+/// Asks, and asks again in the same stream, which a hub answers once it has other keys or denies other hubs.
 pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener, denies: impl Fn(BTreeSet<PublicKey>) + Send) {
     let stream = match opener.open(TargetClass::Keys, "", KEY_STEP_TIMEOUT).await {
         Ok(stream) => stream,
@@ -63,7 +63,7 @@ where
         let answer = read_message_within::<_, KeyAnswer>(&mut reader, KEY_MESSAGE_BYTES_MAX);
         let answer = match is_first {
             true => timeout(KEY_STEP_TIMEOUT, answer).await.map_err(|_| AskError::Silent)?,
-            // Until the hub has other keys.
+            // Until the hub has other keys, or denies others of those hubs.
             false => answer.await,
         };
         let answer = match answer.map_err(AskError::Stream)? {

@@ -127,8 +127,8 @@ pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Lets callers in until `closing` is over, each with a place or not at all, and gives what goes on of them. `place` says what place a
-/// caller has; whoever has none is closed at once, and may dial again.
+/// Lets callers in until `closing` is over, each with a place or not at all, and gives what goes on of them. `place` says what
+/// place a caller has; whoever has none is closed at once, and may dial again.
 pub(super) async fn run<P, F>(
     listener: TcpListener,
     place: impl Fn(IpAddr) -> Option<P>,

@@ -425,9 +425,9 @@ fn why_ended(shutdown: &CancellationToken) -> (GoAwayReason, String) {
     }
 }
 
-/// Whether an envelope says something else than what was told in this session and what the cluster holds:
-/// an unchanged list is not sent, whatever its sequence, unless the cluster has another mode. What the cluster refused is told again once it may
-/// be believed, with another sequence or a grant. What is older than it holds it would refuse: another hub was first.
+/// Whether an envelope says something else than what was told in this session and what the cluster holds: an unchanged list
+/// is not sent, whatever its sequence, unless the cluster has another mode. What the cluster refused is told again once it
+/// may be believed, with another sequence or a grant. What is older than it holds it would refuse: another hub was first.
 fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option<&Held>) -> bool {
     let is_older = |held: &Held| held.lineage == envelope.lineage && held.sequence > envelope.sequence;
     if held.is_some_and(is_older) {

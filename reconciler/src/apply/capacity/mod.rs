@@ -1,8 +1,8 @@
 //! The room that a cluster has, told while it changes.
 //!
 //! In: what happens to nodes and pods, and what is delivered. Out: the newest [`Capacity`], or why nobody knows it
-//! ([`Room`]). Counting is a plain function (`survey`), of how many nodes fare how as well; this module's loop only listens and waits. How many replicas
-//! go where is deliberately not here: that is the hub's to decide.
+//! ([`Room`]). Counting is a plain function (`survey`), of how many nodes fare how as well; this module's loop only listens
+//! and waits. How many replicas go where is deliberately not here: that is the hub's to decide.
 
 mod follow;
 mod survey;

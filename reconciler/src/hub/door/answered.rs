@@ -88,8 +88,8 @@ struct Now {
 }
 
 impl Answers {
-    /// Waits until the connection has to end, since its caller reads nothing: neither within [`DOOR_UNREAD_MAX`] nor that a right
-    /// was taken away. Whoever reads is told by the answer alone.
+    /// Waits until the connection has to end, since its caller reads nothing: neither within [`DOOR_UNREAD_MAX`] nor that a
+    /// right was taken away. Whoever reads is told by the answer alone.
     pub(super) async fn unread(&self) {
         loop {
             sleep(DOOR_JUDGED_AGAIN).await;

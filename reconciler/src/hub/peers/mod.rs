@@ -2,10 +2,11 @@
 //!
 //! In: addresses and keys of other hubs, and their connections. Out: [`Event::PeerTold`](super::engine::Event) for the
 //! engine, so that a cluster that is connected elsewhere is not silent here; and doors of those clusters for
-//! [`dispatch`](super::dispatch), so that a request reaches them by one hop. [`words`] is what is told of this hub, [`heard`] what the other
-//! told, and [`endpoints`] what agents
-//! are told of hubs; [`first_words`] is what a hub that begins waits for, [`peer_keys`] which keys hubs have, and [`twins`] two agents with one identity; [`dial`] and [`mod@listen`] carry; [`pass`] is one stream that goes on to a cluster, and [`judge`] whether
-//! it may. What is decided and written is not said here: hubs agree on that by the refs.
+//! [`dispatch`](super::dispatch), so that a request reaches them by one hop. [`words`] is what is told of this hub,
+//! [`heard`] what the other told, and [`endpoints`] what agents are told of hubs; [`first_words`] is what a hub that begins
+//! waits for, [`peer_keys`] which keys hubs have, and [`twins`] two agents with one identity; [`dial`] and [`mod@listen`]
+//! carry; [`pass`] is one stream that goes on to a cluster, and [`judge`] whether it may. What is decided and written is not
+//! said here: hubs agree on that by the refs.
 //!
 //! ```text
 //!   this hub                                  other hub

@@ -43,7 +43,7 @@ pub struct Registrations {
 pub struct Marks {
     /// This hub's, the one first that it shows; none where it proposes nothing.
     pub own: Vec<PublicKey>,
-    /// Those of the other hubs that it was told of at its start.
+    /// Those of the other hubs that flags name, also those that they told since.
     pub others: Vec<PublicKey>,
 }
 
