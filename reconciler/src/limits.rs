@@ -731,9 +731,6 @@ pub const HELM_TIMEOUT: Duration = Duration::from_secs(300);
 /// The longest time that a HelmChart may ask for: a run holds one of two places.
 pub const HELM_TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
 
-/// Revisions of a release that are kept where the HelmChart says nothing: each is a Secret of up to 1 MiB.
-pub const HELM_HISTORY_MAX: u64 = 5;
-
 /// Tries of one content: more would only repeat what failed.
 pub const HELM_ATTEMPTS: u32 = 3;
 

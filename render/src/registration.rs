@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::ClusterName;
+use crate::load::MODES;
 use crate::model::{CLUSTERNET_CLUSTERS_API_VERSION, SyncMode};
 use crate::name::{wrong_label_key, wrong_label_value};
 
@@ -129,12 +130,8 @@ impl Request {
 }
 
 fn sync_mode(text: &str) -> Option<SyncMode> {
-    match text {
-        "Dual" => Some(SyncMode::Dual),
-        "Pull" => Some(SyncMode::Pull),
-        "Push" => Some(SyncMode::Push),
-        _ => None,
-    }
+    let named = MODES.iter().find(|(name, _)| *name == text);
+    named.map(|(_, mode)| *mode)
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub(super) async fn run(
             match greeted {
                 Ok(tunnel) => {
                     sessions.arrivals.arrived((!is_plain).then_some(peer.ip()));
-                    Box::pin(serve(&sessions, tunnel, peer, &shutdown)).await;
+                    Box::pin(serve(&sessions, tunnel, (peer, is_plain), &shutdown)).await;
                 }
                 // Who is refused may be looked for by its address.
                 Err(error) => refused(&sessions, &error, Some(peer)),
@@ -97,7 +97,12 @@ async fn handshake(socket: TcpStream, is_plain: bool, options: &AcceptOptions) -
     }
 }
 
-async fn serve(sessions: &Sessions, tunnel: Tunnel, peer: SocketAddr, shutdown: &CancellationToken) {
+async fn serve(
+    sessions: &Sessions,
+    tunnel: Tunnel,
+    (peer, is_plain): (SocketAddr, bool),
+    shutdown: &CancellationToken,
+) {
     if tunnel.peer.epoch == PROBE_EPOCH {
         // Somebody asks whether this agent would be let in. The tunnel that stands is left alone.
         tracing::info!(cluster = %tunnel.peer.cluster, %peer, "Answered a probe.");
@@ -108,7 +113,11 @@ async fn serve(sessions: &Sessions, tunnel: Tunnel, peer: SocketAddr, shutdown: 
         return;
     }
     match ClusterName::parse(tunnel.peer.cluster.clone()) {
-        Ok(cluster) => Box::pin(sessions.serve(cluster, (tunnel, Some(peer.ip())), shutdown)).await,
+        Ok(cluster) => {
+            // A server that ends TLS has one address for all agents behind it: by that nobody is judged.
+            let from = (!is_plain).then_some(peer.ip());
+            Box::pin(sessions.serve(cluster, (tunnel, from), shutdown)).await;
+        }
         Err(error) => {
             tracing::warn!(%peer, %error, "Refused an agent with a bad name.");
         }

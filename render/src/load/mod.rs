@@ -45,6 +45,7 @@ use crate::finding::Finding;
 use crate::fleet::{Fleet, ManifestObject};
 use crate::tree::{Previous, SourceFile, SourceTree};
 
+pub(crate) use kinds::MODES;
 pub use memo::LoadMemo;
 
 /// Loads a revision. The findings are sorted, and the same whatever order files are in.

@@ -187,7 +187,7 @@ fn managed_cluster() -> Value {
             ("clusterId", text("Its id in Clusternet; its name where there is none.")),
             (
                 "clusterType",
-                text("Told in its status and as it is; nothing is decided on it."),
+                text("What sort of cluster it is, as its file says; nothing is decided on it."),
             ),
             (
                 "clusterInitBaseName",

@@ -240,15 +240,20 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
             return vec![Effect::Weigh { contents }];
         }
     };
-    let write = released
-        .or_else(|| proposals::withdrawal_due(state))
-        .or_else(|| joins::due(state))
-        .or_else(|| agent_keys::due(state, now));
-    if let Some(write) = write {
+    if let Some(write) = released.or_else(|| proposals::withdrawal_due(state)) {
         state.begin_write();
         return vec![Effect::Write(write)];
     }
-    plan_due(state).into_iter().collect()
+    // Before what is proposed for agents: where a host takes none of that, each try is due again at once, and no commit would
+    // ever be planned.
+    if let Some(plan) = plan_due(state) {
+        return vec![plan];
+    }
+    let Some(write) = joins::due(state).or_else(|| agent_keys::due(state, now)) else {
+        return Vec::new();
+    };
+    state.begin_write();
+    vec![Effect::Write(write)]
 }
 
 /// A plan is due when source stands elsewhere than what was planned last, or when what it was planned on

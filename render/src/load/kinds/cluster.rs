@@ -15,7 +15,7 @@ use crate::model::{
 use crate::name::ClusterName;
 use crate::nearest::distance;
 
-const MODES: &[(&str, SyncMode)] = &[
+pub(crate) const MODES: &[(&str, SyncMode)] = &[
     ("Dual", SyncMode::Dual),
     ("Pull", SyncMode::Pull),
     ("Push", SyncMode::Push),

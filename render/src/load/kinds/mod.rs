@@ -29,6 +29,7 @@ use metadata::Metadata;
 
 pub(super) use access::AccessKind;
 pub(super) use chart::check as check_chart;
+pub(crate) use cluster::MODES;
 
 /// What a document's `apiVersion` and `kind` make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

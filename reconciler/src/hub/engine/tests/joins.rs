@@ -72,6 +72,19 @@ fn who_asks_is_proposed_once_and_who_is_registered_never() {
 }
 
 #[test]
+fn a_host_that_takes_no_branch_for_agents_keeps_no_commit_from_the_clusters() {
+    let mut world = settled();
+    world.state.joins.is_proposing = true;
+    // The world refuses whatever is written for agents.
+    world.hear(ask(&["new"]));
+    world.push('2', &["a", "b"], "two");
+    world.look();
+    assert_eq!(world.state.accepted, Some(revision('2')));
+    assert_eq!(world.units(), units('2', "two", &["a", "b"]));
+    assert!(world.state.joins.branch(&cluster("new")).is_none());
+}
+
+#[test]
 fn a_hub_that_may_not_write_to_source_shows_who_asks_and_writes_nothing() {
     let mut world = settled();
     assert_eq!(write(&mut world, ask(&["new"])), None);
