@@ -600,10 +600,10 @@ pub const RECONCILE_BODY_BYTES_MAX: usize = 8 << 20;
 /// that stand. The rest wait for their turn.
 pub const HANDSHAKES_MAX: usize = 64;
 
-/// Of these, from a server that ends TLS, which is one address for all agents behind it.
+/// Beside these, of agents behind a server that ends TLS, which is one address for all of them.
 pub const HANDSHAKES_OF_PLAIN_MAX: usize = 32;
 
-/// Of those that wait, from such a server.
+/// Of such agents, those that wait.
 pub const HANDSHAKES_QUEUED_OF_PLAIN_MAX: usize = 500;
 
 /// Agents that wait for their handshake; more are sent away at once, and come back later. A waiting socket costs some

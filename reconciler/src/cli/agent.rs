@@ -143,13 +143,14 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
     let place = arguments.place;
     let (cluster, way) = (place.cluster()?, place.way.way()?);
     let journal = place.journal(&cluster);
-    let own = Own::with(place.namespaces(arguments.new_key.as_ref()));
     let api_server = place.api_server().await;
     let key = place.key(&cluster, api_server.as_ref()).await?;
     let api_server = match place.kubeconfig {
         Some(_) => api_server?,
         None => api_server.context("no --kubeconfig was given, and this is no pod of a cluster; hint: name a kubeconfig, and a context of it with --context")?,
     };
+    let namespaces = place.namespaces(arguments.new_key.as_ref(), api_server.client.default_namespace());
+    let own = Own::with(namespaces);
     let next_key = match &arguments.new_key {
         Some(place) => Some(next_key(place, &api_server.client).await?),
         None => None,

@@ -53,8 +53,10 @@ impl Place {
         self.cluster.clone().context("--cluster is missing")
     }
 
-    /// The namespaces in which the agent has Secrets of its own.
-    pub(super) fn namespaces(&self, new_key: Option<&KeyPlace>) -> Vec<String> {
+    /// The namespaces in which the agent has something of its own: Secrets, and inside the cluster its pod. `clients` is the
+    /// one that its client takes, which is the pod's there.
+    pub(super) fn namespaces(&self, new_key: Option<&KeyPlace>, clients: &str) -> Vec<String> {
+        let pods = self.kubeconfig.is_none().then(|| clients.to_owned());
         let keys = self.key.as_ref().into_iter().chain(new_key);
         let keys = keys.filter_map(|place| match place {
             KeyPlace::Secret { namespace, .. } => Some(namespace),
@@ -64,7 +66,7 @@ impl Place {
             Some(JournalPlace::Secrets { namespace, .. }) => Some(namespace),
             Some(JournalPlace::Folder(_)) | None => None,
         };
-        keys.chain(journal).cloned().collect()
+        keys.chain(journal).cloned().chain(pods).collect()
     }
 
     /// The cluster's key.
@@ -136,18 +138,21 @@ mod tests {
     }
 
     #[test]
-    fn the_namespaces_of_an_agents_secrets_are_those_of_its_key_its_next_one_and_its_journal() {
+    fn what_is_an_agents_own_is_where_its_key_its_next_one_its_journal_and_its_pod_are() {
         let own = ["agent", "--cluster", "a", "--hub", "b:1", "--hub-key"];
         let key = tunnel::PublicKey::from_bytes([7; 32]).to_string();
         let namespaces = |more: &[&str], next: Option<&str>| {
             let words = [&own[..], &[&key], more].concat();
             let place = Command::try_parse_from(words).expect("they are good").place;
             let next: Option<KeyPlace> = next.map(|next| next.parse().expect("it is one"));
-            place.namespaces(next.as_ref())
+            place.namespaces(next.as_ref(), "pods")
         };
         let secrets = ["--key", "secret:keys/a", "--journal", "secret:notes/a"];
-        assert_eq!(namespaces(&secrets, Some("secret:next/a")), ["keys", "next", "notes"]);
-        let files = ["--key", "a.key", "--journal", "a.journal"];
+        assert_eq!(
+            namespaces(&secrets, Some("secret:next/a")),
+            ["keys", "next", "notes", "pods"]
+        );
+        let files = ["--key", "a.key", "--journal", "a.journal", "--kubeconfig", "a.yaml"];
         assert_eq!(namespaces(&files, Some("b.key")), [""; 0]);
     }
 }

@@ -44,7 +44,16 @@ pub(super) struct Place {
     _place: InQueue,
     /// What its network may have of all turns.
     turns: Arc<Semaphore>,
-    is_known: bool,
+    from: Network,
+}
+
+/// Where an agent comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Network {
+    Stranger,
+    Known,
+    /// Behind a server that ends TLS. Its turns are apart: whoever says nothing at the other door takes none of them.
+    Plain,
 }
 
 #[derive(Debug)]
@@ -56,7 +65,7 @@ enum InQueue {
 /// Somebody's turn, as long as it lasts.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
-    _in_all: SemaphorePermit<'a>,
+    _in_all: Option<SemaphorePermit<'a>>,
     _of_strangers: Option<SemaphorePermit<'a>>,
     _of_network: OwnedSemaphorePermit,
 }
@@ -90,21 +99,19 @@ impl Arrivals {
             return Some(Place {
                 _place: InQueue::OfPlain { _place: place },
                 turns: Arc::clone(&self.plain.turns),
-                is_known: false,
+                from: Network::Plain,
             });
         }
-        let is_known = self.known.has(from, Instant::now());
-        let turns = if is_known {
-            &self.turns_of_known
-        } else {
-            &self.turns_of_stranger
+        let (network, turns) = match self.known.has(from, Instant::now()) {
+            true => (Network::Known, &self.turns_of_known),
+            false => (Network::Stranger, &self.turns_of_stranger),
         };
         Some(Place {
             _place: InQueue::OfAll {
                 _place: self.queue.place(from)?,
             },
             turns: turns.of(from),
-            is_known,
+            from: network,
         })
     }
 
@@ -113,11 +120,14 @@ impl Arrivals {
         let turn = async {
             // The semaphores are never closed.
             let of_network = Arc::clone(&place.turns).acquire_owned().await.ok()?;
-            let of_strangers = match place.is_known {
-                true => None,
-                false => Some(self.of_strangers.acquire().await.ok()?),
+            let of_strangers = match place.from {
+                Network::Stranger => Some(self.of_strangers.acquire().await.ok()?),
+                Network::Known | Network::Plain => None,
             };
-            let in_all = self.handshakes.acquire().await.ok()?;
+            let in_all = match place.from {
+                Network::Plain => None,
+                Network::Stranger | Network::Known => Some(self.handshakes.acquire().await.ok()?),
+            };
             Some(Turn {
                 _in_all: in_all,
                 _of_strangers: of_strangers,
@@ -282,6 +292,25 @@ mod tests {
         );
         assert!(away.load(Ordering::Relaxed) > 0, "more come than may wait");
         assert!(last < Duration::from_secs(60), "the last one is back after {last:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_who_take_all_their_turns_hold_up_nobody_behind_a_server_that_ends_tls() {
+        let arrivals = Arrivals::default();
+        let mut turns = Vec::new();
+        let strangers: Vec<_> = (0..).map_while(|from| arrivals.place(address(from), false)).collect();
+        for place in &strangers[..HANDSHAKES_MAX - HANDSHAKES_MAX / PLACES_RESERVED] {
+            turns.push(arrivals.turn(place).await.expect("there is one"));
+        }
+        let begun = Instant::now();
+        let plain: Vec<_> = (0..HANDSHAKES_OF_PLAIN_MAX)
+            .map_while(|_| arrivals.place(address(0), true))
+            .collect();
+        for place in &plain {
+            turns.push(arrivals.turn(place).await.expect("it has turns of its own"));
+        }
+        assert_eq!(plain.len(), HANDSHAKES_OF_PLAIN_MAX);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
