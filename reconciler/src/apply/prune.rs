@@ -82,8 +82,8 @@ pub(super) enum Decision {
     },
     /// There is nothing of ours left; forget it.
     Forget,
-    /// It was intended and our field manager is on it, so it was applied, and the process ended before it
-    /// could note the UID: note it now. It may be removed by a later look, with a whole proof.
+    /// It was intended, or was to be made anew, and our field manager is on it, so it was applied, and the process ended
+    /// before it could note the UID: note it now. It may be removed by a later look, with a whole proof.
     Confirm {
         /// The UID.
         uid: String,
@@ -123,6 +123,9 @@ pub(super) fn decide(key: &ObjectKey, entry: &Entry, evidence: &Evidence<'_>, li
         return unconfirmed(proof);
     }
     if entry.uid.as_deref() != Some(proof.uid.as_str()) || proof.uid.is_empty() {
+        if entry.replacing && proof.managed && !proof.uid.is_empty() {
+            return Decision::Confirm { uid: proof.uid.clone() };
+        }
         if entry.orphan {
             return Decision::Forget;
         }

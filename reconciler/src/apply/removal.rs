@@ -181,7 +181,8 @@ impl Session {
             Step::Confirm(uid) => {
                 if let Some(own) = self.inventory.get(&key).cloned() {
                     let uid = Some(uid);
-                    self.inventory.put(key.clone(), Entry { uid, ..own });
+                    let replacing = false;
+                    self.inventory.put(key.clone(), Entry { uid, replacing, ..own });
                 }
                 // A later pass removes it, with a whole proof.
                 (ObjectState::Removing, "it is confirmed that it was applied".to_owned())
@@ -465,6 +466,7 @@ mod tests {
             lineage: String::new(),
             sequence: 0,
             orphan: false,
+            replacing: false,
         }
     }
 

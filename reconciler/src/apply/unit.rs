@@ -16,6 +16,7 @@ use super::discovery::{Kinds, ServedKind};
 use super::gate::Gate;
 use super::health::Check;
 use super::helm::Chart;
+use super::inventory::Entry;
 use super::object::{self, Identity, Unfit};
 use super::{DesiredUnit, ownership};
 use crate::wire::ObjectState;
@@ -258,6 +259,22 @@ impl Unit {
             }
             slot.yielded = other.is_some();
         }
+    }
+}
+
+impl Unit {
+    /// Whether an object that was applied once may now be deleted and made anew. Of one that is encrypted, nobody has looked.
+    pub(super) fn may_replace(&self, slot: &Slot, entry: &Entry) -> bool {
+        let Some(place) = &slot.place else { return false };
+        let differs = entry.uid.is_some() && entry.applied.as_deref() != Some(place.digest.as_str());
+        differs
+            && match &self.objects[slot.content] {
+                Content::Chart { .. } => false,
+                Content::Plain { object } => {
+                    ownership::objection(&place.key, object, self.policy.replace, true).is_none()
+                }
+                Content::Encrypted { .. } => true,
+            }
     }
 }
 

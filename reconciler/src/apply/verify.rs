@@ -251,6 +251,7 @@ mod tests {
             lineage: "aaaa".to_owned(),
             sequence: 1,
             orphan: false,
+            replacing: false,
         }
     }
 

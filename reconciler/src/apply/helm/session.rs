@@ -133,6 +133,7 @@ impl Session {
                 lineage: before.map_or_else(String::new, |entry| entry.lineage.clone()),
                 sequence: before.map_or(0, |entry| entry.sequence),
                 orphan,
+                replacing: false,
             };
             intents.push((key.clone(), entry));
         }

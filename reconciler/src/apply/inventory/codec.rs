@@ -53,6 +53,8 @@ struct EntryForm {
     sequence: u64,
     #[serde(default, skip_serializing_if = "is_false")]
     orphan: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    replacing: bool,
     /// The objects that it needs.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     needs: Box<[ObjectKey]>,
@@ -95,6 +97,7 @@ fn entry_form(entry: &Entry, needs: Option<&[ObjectKey]>) -> EntryForm {
         lineage: entry.lineage.clone(),
         sequence: entry.sequence,
         orphan: entry.orphan,
+        replacing: entry.replacing,
         needs: needs.map(Box::from).unwrap_or_default(),
     }
 }
@@ -127,6 +130,7 @@ pub(super) fn decode(text: Option<&str>) -> Result<(Vec<(ObjectKey, Entry)>, Nee
                 lineage: form.lineage,
                 sequence: form.sequence,
                 orphan: form.orphan,
+                replacing: form.replacing,
             };
             entries.push((key, entry));
         }
@@ -148,6 +152,7 @@ mod tests {
             lineage: "aaaa".to_owned(),
             sequence: 3,
             orphan: false,
+            replacing: false,
         }
     }
 
@@ -156,11 +161,14 @@ mod tests {
         let key = ObjectKey::new("v1", "ConfigMap", "shop", "a");
         let plain = encode([(&key, &entry(Some("uid-1")))], &Needs::default());
         assert!(
-            !plain.contains("orphan") && !plain.contains("needs"),
+            ["orphan", "needs", "replacing"]
+                .iter()
+                .all(|field| !plain.contains(field)),
             "an upgrade writes no shard anew: {plain}"
         );
         let orphan = Entry {
             orphan: true,
+            replacing: true,
             ..entry(Some("uid-1"))
         };
         let text = encode([(&key, &orphan)], &Needs::default());

@@ -65,6 +65,7 @@ fn entry() -> Entry {
         lineage: "a".repeat(12),
         sequence: 1_000_000,
         orphan: true,
+        replacing: false,
     }
 }
 

@@ -37,6 +37,9 @@ pub(super) struct Entry {
     pub sequence: u64,
     /// Whether it stays in the cluster, as nobody's, when its unit leaves: what the unit said while it was here.
     pub orphan: bool,
+    /// Whether it may be deleted and made anew just now: a process that ended then may have left an object of ours with
+    /// another UID in its place.
+    pub replacing: bool,
 }
 
 /// Who needs whom, for as long as its objects are there: what needs something leaves before it.

@@ -319,6 +319,7 @@ mod tests {
             lineage: "aaaa".to_owned(),
             sequence: 3,
             orphan: false,
+            replacing: false,
         }
     }
 

@@ -141,14 +141,28 @@ impl Session {
         Ok(())
     }
 
-    /// Notes every object that is about to be applied for the first time. Were it noted afterwards, an
-    /// object that was applied just before a crash would be nobody's.
+    /// Notes every object that is about to be applied for the first time, or that may be made anew. Were it noted
+    /// afterwards, an object that was applied just before a crash would be nobody's.
     async fn intend(&mut self, brought: &Brought) -> Result<(), SessionError> {
         let mut intents = Vec::new();
         for (unit_key, unit) in &self.units {
             for (slot, place) in unit.slots.iter().filter_map(|slot| Some((slot, slot.place.as_ref()?))) {
-                if slot.needs_sending() && self.inventory.get(&place.key).is_none() {
-                    intents.push((place.key.clone(), intent(unit_key, unit.orphan, slot)));
+                if !slot.needs_sending() {
+                    continue;
+                }
+                match self.inventory.get(&place.key) {
+                    None => intents.push((place.key.clone(), brought.stamp(intent(unit_key, unit.orphan, slot)))),
+                    Some(entry) if !entry.replacing && unit.may_replace(slot, entry) => {
+                        let replacing = true;
+                        intents.push((
+                            place.key.clone(),
+                            Entry {
+                                replacing,
+                                ..entry.clone()
+                            },
+                        ));
+                    }
+                    Some(_) => {}
                 }
             }
         }
@@ -156,7 +170,7 @@ impl Session {
             return Ok(());
         }
         for (key, entry) in intents {
-            self.inventory.put(key, brought.stamp(entry));
+            self.inventory.put(key, entry);
         }
         self.inventory
             .flush(&self.shards)
@@ -208,5 +222,6 @@ fn intent(unit: &UnitKey, orphan: bool, slot: &Slot) -> Entry {
         lineage: String::new(),
         sequence: 0,
         orphan,
+        replacing: false,
     }
 }

@@ -230,6 +230,7 @@ impl Session {
             lineage: brought.lineage().to_owned(),
             sequence: brought.sequence(),
             orphan,
+            replacing: false,
         };
         // An apply that changed nothing is no reason to write the inventory.
         match self.inventory.get(key) {
@@ -260,4 +261,5 @@ fn is_same_apart_from_version(before: &Entry, after: &Entry) -> bool {
         && before.applied == after.applied
         && before.lineage == after.lineage
         && before.orphan == after.orphan
+        && before.replacing == after.replacing
 }

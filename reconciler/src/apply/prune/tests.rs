@@ -24,6 +24,7 @@ fn entry() -> Entry {
         lineage: "aaaa".to_owned(),
         sequence: 7,
         orphan: false,
+        replacing: false,
     }
 }
 
@@ -50,6 +51,31 @@ fn check_kept(entry: &Entry, evidence: Evidence<'_>, live: &Live, reason: &str) 
         Decision::Keep(said) => assert!(said.contains(reason), "{said:?} does not say {reason:?}"),
         other => panic!("a part of the proof is missing ({reason}), and yet: {other:?}"),
     }
+}
+
+#[test]
+fn what_was_made_anew_just_before_the_process_ended_is_confirmed_and_what_somebody_else_made_is_kept() {
+    let anew = Proof {
+        uid: "uid-2".to_owned(),
+        ..proof()
+    };
+    let noted = Entry {
+        replacing: true,
+        ..entry()
+    };
+    let confirmed = Decision::Confirm {
+        uid: "uid-2".to_owned(),
+    };
+    assert_eq!(
+        decide(&key(), &noted, &EVIDENCE, &Live::Present(anew.clone())),
+        confirmed
+    );
+    let theirs = Live::Present(Proof {
+        managed: false,
+        ..anew.clone()
+    });
+    check_kept(&noted, EVIDENCE, &theirs, "another object has its name");
+    check_kept(&entry(), EVIDENCE, &Live::Present(anew), "another object has its name");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! An object with a field that cannot change: it stays and says so, or is deleted and made anew.
 //!
-//! Nothing needs to be noted in between: the inventory has the object, and the delivery wants it, so that
-//! whoever comes after a crash finds it missing and makes it.
+//! Nothing needs to be noted in between: the inventory has the object, as one that may be made anew, and the delivery
+//! wants it, so that whoever comes after a crash finds it missing and makes it, or finds it made and may remove it.
 
 use std::time::Duration;
 
