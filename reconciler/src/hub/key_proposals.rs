@@ -52,6 +52,11 @@ impl Keeper {
         }
         let message = message(&open, &asked.askers);
         let mut note = sorted.note;
+        if found.is_persons {
+            // It is left alone, whatever is wished by now: who closes it says no to what was on it.
+            open.clone_from(&found.note.open);
+            note.open.clone_from(&open);
+        }
         if files.is_empty() {
             // Before the branch goes: a branch that is gone while this says that it is there was closed by a person.
             repository.note_keys(&mut found, &note, seconds)?;
@@ -132,22 +137,38 @@ mod tests {
 
     /// A hub that has just started proposes this next key; the branch, and whether it says that a person closed it.
     fn propose(fixture: &Fixture, fleet: &Fleet, next: u8) -> (Option<String>, bool) {
+        replace(fixture, fleet, Some(next)).expect("it is written")
+    }
+
+    /// The same, where nobody may wish one, and where it may fail.
+    fn replace(fixture: &Fixture, fleet: &Fleet, next: Option<u8>) -> Result<(Option<String>, bool), StateError> {
         let source = Source::open(fixture.file("."), "main").expect("it opens");
         let opened = StateRepository::open(fixture.file("."), StateRefs::default(), Author::default(), &source);
         let keeper = Keeper::new(opened.expect("it opens"));
         let done = KeysDone {
             source: fleet.revision.clone(),
-            changes: [(name(), KeyChange::Add(key(next)))].into(),
+            changes: next
+                .map(|next| (name(), KeyChange::Add(key(next))))
+                .into_iter()
+                .collect(),
         };
         let asked = KeysAsked {
             askers: [(name(), "asked with k, from 10.0.0.7, since then".to_owned())].into(),
             heard: [name()].into(),
             is_partial: false,
         };
-        match keeper.replace_keys(fleet, (done, asked), 1) {
-            Ok(Event::KeysProposed { branch, closed, .. }) => (branch, closed.contains(&name())),
+        match keeper.replace_keys(fleet, (done, asked), 1)? {
+            Event::KeysProposed { branch, closed, .. } => Ok((branch, closed.contains(&name()))),
             other => unreachable!("{other:?}"),
         }
+    }
+
+    /// A person puts a commit on the branch.
+    fn touch(fixture: &Fixture) {
+        fixture.git(&["checkout", "--quiet", "flotilla/keys"]);
+        fixture.write("why.txt", "asked by phone\n");
+        fixture.commit("why");
+        fixture.git(&["checkout", "--quiet", "main"]);
     }
 
     #[test]
@@ -177,5 +198,23 @@ mod tests {
             there,
             "which a hub took back and no person"
         );
+    }
+
+    #[test]
+    fn who_closes_a_branch_with_a_commit_of_theirs_closes_what_was_on_it_and_nothing_that_was_wished_meanwhile() {
+        // Whether something was wished while it stood, or nothing.
+        for meanwhile in [Some(3), None] {
+            let (fixture, fleet) = oslo();
+            let there = (Some("flotilla/keys".to_owned()), false);
+            assert_eq!(propose(&fixture, &fleet, 2), there);
+            touch(&fixture);
+            let left_alone = (meanwhile.map(|_| "flotilla/keys".to_owned()), false);
+            for _ in 0..2 {
+                assert_eq!(replace(&fixture, &fleet, meanwhile).expect("it is written"), left_alone);
+            }
+            fixture.git(&["branch", "--quiet", "-D", "flotilla/keys"]);
+            assert_eq!(propose(&fixture, &fleet, 3), there, "nobody said no to it");
+            assert_eq!(propose(&fixture, &fleet, 2), (None, true), "a person did to this one");
+        }
     }
 }

@@ -22,6 +22,8 @@ const TRAILER: &str = "Replaces-Agent-Keys: true";
 pub struct KeysFound {
     /// The branch.
     pub branch: Option<Proposal>,
+    /// Whether a person put a commit on it: then it is left alone.
+    pub is_persons: bool,
     /// What is remembered of it.
     pub note: KeyNote,
     noted: Option<CommitId>,
@@ -53,7 +55,13 @@ impl StateRepository {
             branch: name.to_owned(),
             commit: CommitId(commit),
         });
-        Ok(KeysFound { branch, note, noted })
+        let is_own = branch.as_ref().map(|found| self.has_trailer(found, TRAILER));
+        Ok(KeysFound {
+            is_persons: is_own.transpose()? == Some(false),
+            branch,
+            note,
+            noted,
+        })
     }
 
     /// Remembers something else, where it is other than what was found.
@@ -87,13 +95,11 @@ impl StateRepository {
         (found, seconds): (&KeysFound, i64),
     ) -> Result<Option<String>, StateError> {
         let branch = self.keys_branch();
-        let found = &found.branch;
         let short = branch.trim_start_matches("refs/heads/").to_owned();
-        if let Some(found) = found
-            && !self.has_trailer(found, TRAILER)?
-        {
+        if found.is_persons {
             return Ok((!files.is_empty()).then_some(short));
         }
+        let found = &found.branch;
         if files.is_empty() {
             return match found.as_ref().map_or(Ok(()), |found| self.withdraw(found)) {
                 // A person who pushes to it at this moment has made it theirs.
