@@ -57,8 +57,9 @@ impl Keeper {
             open.clone_from(&found.note.open);
             note.open.clone_from(&open);
         }
-        if files.is_empty() {
-            // Before the branch goes: a branch that is gone while this says that it is there was closed by a person.
+        if files.is_empty() || found.branch.is_none() {
+            // Before the branch goes: a branch that is gone while this says that it is there was closed by a person. And
+            // before it comes back with others, since what it was closed with is forgotten where it stands.
             repository.note_keys(&mut found, &note, seconds)?;
         }
         let branch = repository.propose_keys(&done.source, &files, &message, (&found, seconds))?;
@@ -216,5 +217,19 @@ mod tests {
             assert_eq!(propose(&fixture, &fleet, 3), there, "nobody said no to it");
             assert_eq!(propose(&fixture, &fleet, 2), (None, true), "a person did to this one");
         }
+    }
+
+    #[test]
+    fn what_a_person_closed_is_remembered_before_others_are_proposed() {
+        let (fixture, fleet) = oslo();
+        let there = (Some("flotilla/keys".to_owned()), false);
+        assert_eq!(propose(&fixture, &fleet, 2), there);
+        fixture.git(&["branch", "--quiet", "-D", "flotilla/keys"]);
+        // A hub that cannot write what is remembered, as one that dies at that moment.
+        let lock = fixture.file(".git/refs/flotilla/keys-asked.lock");
+        std::fs::write(&lock, "").expect("written");
+        assert!(replace(&fixture, &fleet, Some(3)).is_err());
+        std::fs::remove_file(&lock).expect("it is there");
+        assert_eq!(propose(&fixture, &fleet, 2), (None, true), "at whichever hub is next");
     }
 }

@@ -130,13 +130,17 @@ impl Shared {
         })
     }
 
-    /// The same of keys: what is remembered says first that a branch goes, and last that one is there.
+    /// The same of keys: what is remembered says first that a branch goes, or was closed, and last that one is there.
     fn rekey(&mut self, fleet: &Fleet, done: KeysDone, asked: &KeysAsked, steps: &mut Steps) -> Option<Event> {
         let sorted = self.note.sorted(&done.changes, asked, fleet, self.keys.is_some());
         let mut note = sorted.note;
         let is_none = sorted.proposed.is_empty();
-        if is_none {
+        if (is_none || self.keys.is_none()) && self.note != note {
             steps.lives().then(|| self.note = note.clone())?;
+        }
+        for (cluster, change) in &sorted.proposed {
+            let proposed = (cluster.clone(), text(change));
+            assert!(!self.closed.contains(&proposed), "a person closed {proposed:?}");
         }
         steps
             .lives()
