@@ -41,6 +41,8 @@ pub struct AgentKeys {
     branch: Option<String>,
     by_hand: BTreeMap<ClusterName, String>,
     closed: BTreeSet<ClusterName>,
+    /// Clusters that the deny list took a wish from, until what is proposed says so.
+    shut_out: BTreeSet<ClusterName>,
 }
 
 type Wishes = BTreeMap<ClusterName, Vec<KeyWish>>;
@@ -105,8 +107,12 @@ impl AgentKeys {
     pub(super) fn denied(&mut self, keys: &BTreeSet<PublicKey>) {
         let others = self.others.values_mut().map(|other| &mut other.wishes);
         for wishes in std::iter::once(&mut self.own).chain(others) {
-            for of_cluster in wishes.values_mut() {
+            for (cluster, of_cluster) in wishes.iter_mut() {
+                let before = of_cluster.len();
                 of_cluster.retain(|wish| !keys.contains(&wish.next) && !keys.contains(&wish.old));
+                if of_cluster.len() < before {
+                    self.shut_out.insert(cluster.clone());
+                }
             }
             wishes.retain(|_, of_cluster| !of_cluster.is_empty());
         }
@@ -148,6 +154,8 @@ impl AgentKeys {
         branch: Option<String>,
         (by_hand, closed): (BTreeMap<ClusterName, String>, BTreeSet<ClusterName>),
     ) {
+        // A write that had begun before proposed their keys all the same.
+        self.shut_out.retain(|cluster| done.changes.contains_key(cluster));
         (self.done, self.branch, self.since) = (Some(done), branch, None);
         (self.by_hand, self.closed) = (by_hand, closed);
     }
@@ -293,7 +301,7 @@ impl State {
 /// The branch is due when it says other than what is wished. What is new is gathered first.
 pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
     // A hub that was just started knows no wishes, and withdraws nothing; nor does one that has not heard of the others.
-    let is_none = state.agent_keys.all().next().is_none();
+    let is_none = state.agent_keys.all().next().is_none() && state.agent_keys.shut_out.is_empty();
     if !state.joins.is_proposing || is_none || !state.peers.have_told() {
         return None;
     }
@@ -315,7 +323,10 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
     };
     let mut asked = KeysAsked {
         askers: BTreeMap::new(),
-        heard: state.agent_keys.all().map(|(cluster, _)| cluster.clone()).collect(),
+        heard: {
+            let heard = state.agent_keys.all().map(|(cluster, _)| cluster);
+            heard.chain(&state.agent_keys.shut_out).cloned().collect()
+        },
         is_partial: state.agent_keys.others.values().any(|other| !other.is_there),
     };
     state.agent_keys.settled_at = None;

@@ -262,6 +262,54 @@ fn a_wish_for_a_key_that_is_shut_out_stands_in_no_other_ones_way() {
 }
 
 #[test]
+fn a_key_that_is_shut_out_is_taken_back_where_nobody_else_wishes_one() {
+    let keys = || BTreeSet::from([key(2)]);
+    // Whether it is written already, or is about to be.
+    for is_written in [true, false] {
+        let mut world = world(&[1]);
+        write(&mut world, wish("a", false), 0);
+        let first = write(&mut world, Event::TimeCame, GATHERED).expect("it is time");
+        let events = match is_written {
+            true => [written(&first), Event::KeysDenied { keys: keys() }],
+            false => [Event::KeysDenied { keys: keys() }, written(&first)],
+        };
+        let [_, without] = events.map(|event| write(&mut world, event, GATHERED));
+        let without = without.expect("nobody may merge it");
+        assert_eq!(without.changes, BTreeMap::new());
+        assert_eq!(write(&mut world, written(&without), 100), None);
+        registered(&mut world, '2', &[1]);
+        assert_eq!(
+            write(&mut world, Event::TimeCame, 200),
+            None,
+            "nothing is there to take back"
+        );
+    }
+    let mut started = world(&[1]);
+    let denied = Event::KeysDenied { keys: keys() };
+    assert_eq!(write(&mut started, denied, 100), None, "it knows of no branch");
+}
+
+#[test]
+fn a_key_that_is_shut_out_is_taken_back_while_another_hub_is_away() {
+    let mut world = beside();
+    write(&mut world, told(&[]), 0);
+    write(&mut world, wish("a", false), 1);
+    let first = write(&mut world, Event::TimeCame, 1 + GATHERED).expect("it is time");
+    write(&mut world, written(&first), 50);
+    write(&mut world, Event::PeerLost { peer: "b".to_owned() }, 60);
+    let denied = Event::KeysDenied {
+        keys: BTreeSet::from([key(2)]),
+    };
+    let effects = step(&mut world.state, denied, 100);
+    let asked = effects.into_iter().find_map(|effect| match effect {
+        Effect::Write(Write::AgentKeys { asked, .. }) => Some(asked),
+        _ => None,
+    });
+    let asked = asked.expect("it is taken back");
+    assert!(asked.is_partial && asked.heard.contains(&cluster("a")), "{asked:?}");
+}
+
+#[test]
 fn a_branch_that_is_gone_is_looked_at_and_what_a_person_closed_is_shown_as_such() {
     let mut world = world(&[1]);
     write(&mut world, wish("a", false), 0);
