@@ -103,13 +103,13 @@ impl AgentKeys {
         self.others.entry(peer.to_owned()).or_default().is_there = false;
     }
 
-    /// The deny list has these.
+    /// The deny list has these. An old key that is used no more is to go all the more.
     pub(super) fn denied(&mut self, keys: &BTreeSet<PublicKey>) {
         let others = self.others.values_mut().map(|other| &mut other.wishes);
         for wishes in std::iter::once(&mut self.own).chain(others) {
             for (cluster, of_cluster) in wishes.iter_mut() {
                 let before = of_cluster.len();
-                of_cluster.retain(|wish| !keys.contains(&wish.next) && !keys.contains(&wish.old));
+                of_cluster.retain(|wish| !keys.contains(&wish.next) && !keys.contains(&wish.used()));
                 if of_cluster.len() < before {
                     self.shut_out.insert(cluster.clone());
                 }
@@ -125,10 +125,10 @@ impl AgentKeys {
         wishes.flat_map(|(cluster, wishes)| wishes.iter().map(move |wish| (cluster, wish)))
     }
 
-    /// All keys that are wished, or to go.
+    /// All keys that are wished, and those that are used by who wishes them.
     pub(in crate::hub) fn keys(&self) -> BTreeSet<PublicKey> {
         let wishes = self.all().flat_map(|(_, wishes)| wishes);
-        wishes.flat_map(|wish| [wish.old, wish.next]).collect()
+        wishes.flat_map(|wish| [wish.used(), wish.next]).collect()
     }
 
     fn all(&self) -> impl Iterator<Item = (&ClusterName, &Vec<KeyWish>)> {

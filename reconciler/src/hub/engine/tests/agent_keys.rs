@@ -310,6 +310,31 @@ fn a_key_that_is_shut_out_is_taken_back_while_another_hub_is_away() {
 }
 
 #[test]
+fn an_old_key_that_is_shut_out_is_taken_out_once_the_next_one_is_in_use() {
+    // What the hub's door does each second.
+    let deny = |world: &mut World, now| {
+        let keys = world.state.agent_keys.keys();
+        let keys: BTreeSet<_> = keys.into_iter().filter(|wished| *wished == key(1)).collect();
+        match keys.is_empty() {
+            true => None,
+            false => write(world, Event::KeysDenied { keys }, now),
+        }
+    };
+    let mut world = world(&[1, 2]);
+    write(&mut world, wish("a", true), 100);
+    for now in 101..100 + GATHERED {
+        assert_eq!(deny(&mut world, now), None);
+    }
+    let done = write(&mut world, Event::TimeCame, 100 + GATHERED).expect("it is time");
+    assert_eq!(done.changes, BTreeMap::from([(cluster("a"), remove(1))]));
+    // Who has nothing but that key wishes in vain.
+    registered(&mut world, '2', &[1]);
+    write(&mut world, wishes("a", wished(1, 9, false)), 200);
+    deny(&mut world, 200);
+    assert!(!world.state.agent_keys.keys().contains(&key(9)));
+}
+
+#[test]
 fn a_branch_that_is_gone_is_looked_at_and_what_a_person_closed_is_shown_as_such() {
     let mut world = world(&[1]);
     write(&mut world, wish("a", false), 0);
