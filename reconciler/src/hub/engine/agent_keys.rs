@@ -8,10 +8,10 @@ use render::rekey::KeyChange;
 use render::{ClusterName, Fleet, Revision};
 use tunnel::PublicKey;
 
-use super::key_wish::KeyWish;
+use super::key_wish::{KeyWish, Said};
 use super::{State, Write};
 use crate::hub::publish::KeysAsked;
-use crate::limits::{KEY_WISH_FORGOTTEN_SECONDS, KEY_WISHES_GATHERED_SECONDS, KEY_WISHES_OF_CLUSTER_MAX};
+use crate::limits::{KEY_WISHES_GATHERED_SECONDS, KEY_WISHES_OF_CLUSTER_MAX};
 
 /// What a proposal was made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +71,8 @@ impl AgentKeys {
     }
 
     /// An agent said its wish here, for the first time or again.
-    pub(super) fn wished(&mut self, cluster: ClusterName, wish: KeyWish) {
-        if note(self.own.entry(cluster).or_default(), wish) {
+    pub(super) fn wished(&mut self, cluster: ClusterName, wish: KeyWish, now: i64) {
+        if note(self.own.entry(cluster).or_default(), wish, now) {
             self.compared = None;
         }
     }
@@ -83,19 +83,14 @@ impl AgentKeys {
         for (cluster, wish) in wishes {
             // Of a clock that is ahead.
             let last = wish.last.min(now);
-            note(told.entry(cluster).or_default(), KeyWish { last, ..wish });
+            note(told.entry(cluster).or_default(), KeyWish { last, ..wish }, now);
         }
         let other = self.others.entry(peer.to_owned()).or_default();
         other.is_there = true;
-        let is_same = other.wishes.len() == told.len()
-            && other.wishes.iter().zip(&told).all(|(one, other)| {
-                let are_same = |(one, other): (&KeyWish, &KeyWish)| one.says_the_same(other);
-                one.0 == other.0 && one.1.len() == other.1.len() && one.1.iter().zip(other.1).all(are_same)
-            });
-        other.wishes = told;
-        if !is_same {
+        if said(&other.wishes, now) != said(&told, now) {
             self.compared = None;
         }
+        other.wishes = told;
     }
 
     /// Another hub is away: what it told goes on to count.
@@ -137,12 +132,12 @@ impl AgentKeys {
     }
 
     /// Of each cluster, what was heard anywhere: one for each next key.
-    fn merged(&self) -> Wishes {
+    fn merged(&self, now: i64) -> Wishes {
         let mut merged = Wishes::new();
         for (cluster, wishes) in self.all() {
             let merged = merged.entry(cluster.clone()).or_default();
             wishes.iter().for_each(|wish| {
-                note(merged, wish.clone());
+                note(merged, wish.clone(), now);
             });
         }
         merged
@@ -187,8 +182,14 @@ impl AgentKeys {
     }
 }
 
-/// Notes a wish beside others of its cluster; whether a person would read something else.
-fn note(wishes: &mut Vec<KeyWish>, wish: KeyWish) -> bool {
+/// What a person would read of wishes, and which of them were said lately.
+fn said(wishes: &Wishes, now: i64) -> BTreeMap<&ClusterName, Vec<Said>> {
+    let said = |wishes: &[KeyWish]| wishes.iter().map(|wish| wish.said(now)).collect();
+    wishes.iter().map(|(cluster, wishes)| (cluster, said(wishes))).collect()
+}
+
+/// Notes a wish beside others of its cluster; whether a person would read something else, or it counts again.
+fn note(wishes: &mut Vec<KeyWish>, wish: KeyWish, now: i64) -> bool {
     match wishes.iter_mut().find(|known| known.next == wish.next) {
         Some(known) => {
             let newest = if wish.last >= known.last {
@@ -202,7 +203,7 @@ fn note(wishes: &mut Vec<KeyWish>, wish: KeyWish) -> bool {
                 since: known.since.min(wish.since),
                 ..newest
             };
-            let is_new = !known.says_the_same(&merged);
+            let is_new = known.said(now) != merged.said(now);
             *known = merged;
             is_new
         }
@@ -227,13 +228,12 @@ fn due_of(fleet: &Fleet, name: &ClusterName, wishes: &[KeyWish], now: i64) -> Op
         KeyChange::due(cluster, (&keys.0, &keys.1), wish.is_in_use)
     };
     let due: Vec<_> = wishes.iter().filter_map(|wish| Some((due(wish)?, wish))).collect();
-    let forgotten = |wish: &KeyWish| wish.last.saturating_add(KEY_WISH_FORGOTTEN_SECONDS);
-    let lately: Vec<_> = due.iter().filter(|(_, wish)| now < forgotten(wish)).collect();
+    let lately: Vec<_> = due.iter().filter(|(_, wish)| now < wish.forgotten_at()).collect();
     match (due.as_slice(), lately.as_slice()) {
         ([], _) => None,
         ([(change, wish)], _) | (_, [(change, wish)]) => Some(Due::One(change.clone(), (*wish).clone())),
         (all, lately) => {
-            let mut ends: Vec<_> = lately.iter().map(|(_, wish)| forgotten(wish)).collect();
+            let mut ends: Vec<_> = lately.iter().map(|(_, wish)| wish.forgotten_at()).collect();
             ends.sort_unstable();
             // When but one is left. Where all are silent, nobody knows which was the agent's.
             let until = ends.iter().rev().nth(1).copied().unwrap_or(i64::MAX);
@@ -250,7 +250,7 @@ impl State {
         let Some(fleet) = &self.fleet else {
             return BTreeMap::new();
         };
-        let wishes = self.agent_keys.merged();
+        let wishes = self.agent_keys.merged(self.now);
         if wishes.is_empty() {
             return BTreeMap::new();
         }

@@ -10,6 +10,7 @@ use render::time::rfc3339;
 use tunnel::PublicKey;
 
 use crate::key_wish::{CarriedWish, ProvenWish, SignedWish, WishError};
+use crate::limits::KEY_WISH_FORGOTTEN_SECONDS;
 
 /// What the agent of one cluster wishes. It proved to hold both keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,10 @@ pub struct KeyWish {
     /// What was signed, and the word of the tunnel.
     pub(in crate::hub) proof: Arc<(SignedWish, [u8; 32])>,
 }
+
+/// What a person would read of a wish (the keys that go and come, and whether that one is in use), and whether it was said
+/// lately.
+pub(super) type Said = (PublicKey, PublicKey, bool, bool);
 
 impl KeyWish {
     /// One that this hub heard and verified.
@@ -86,9 +91,14 @@ impl KeyWish {
         if self.is_in_use { self.next } else { self.old }
     }
 
-    /// Whether a person would read the same.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
-        (self.old, self.next, self.is_in_use) == (other.old, other.next, other.is_in_use)
+    /// From when on it stands in no other one's way, unless it is said again.
+    pub(super) fn forgotten_at(&self) -> i64 {
+        self.last.saturating_add(KEY_WISH_FORGOTTEN_SECONDS)
+    }
+
+    /// Where this is the same, nothing is new.
+    pub(super) fn said(&self, now: i64) -> Said {
+        (self.old, self.next, self.is_in_use, now < self.forgotten_at())
     }
 
     /// Who asks: by which key, from where and since when.

@@ -172,7 +172,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.end_write();
             state.joins.proposed(wanted, elsewhere, registrations);
         }
-        Event::KeyWished { cluster, wish } => state.agent_keys.wished(cluster, wish),
+        Event::KeyWished { cluster, wish } => state.agent_keys.wished(cluster, wish, now),
         Event::KeysProposed {
             done,
             branch,

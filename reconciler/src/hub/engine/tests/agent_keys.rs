@@ -251,6 +251,52 @@ fn of_two_different_wishes_of_one_cluster_neither_is_proposed_and_both_are_shown
 }
 
 #[test]
+fn of_two_agents_that_were_silent_for_long_the_one_that_comes_back_counts() {
+    // Whichever hub hears them.
+    for elsewhere in [false, true] {
+        // When the keys 2 and 3 were wished last.
+        let say = |world: &mut World, lasts: [i64; 2], now| {
+            let both = [2, 3].into_iter().zip(lasts);
+            let both = both.map(|(next, last)| {
+                let wish = wished(1, next, false);
+                ("a", KeyWish { last, ..wish })
+            });
+            let both: Vec<_> = both.collect();
+            let events = match elsewhere {
+                true => vec![told(&both)],
+                false => both.into_iter().map(|(name, wish)| wishes(name, wish)).collect(),
+            };
+            let events = events.into_iter();
+            events.fold(None, |before, event| write(world, event, now).or(before))
+        };
+        let mut world = beside();
+        write(&mut world, told(&[]), 0);
+        say(&mut world, [1, 1], 1);
+        say(&mut world, [1_500, 1], 1_500);
+        let settled = 1 + KEY_WISH_FORGOTTEN_SECONDS;
+        assert_eq!(write(&mut world, Event::TimeCame, settled), None, "gathered");
+        let one = write(&mut world, Event::TimeCame, settled + GATHERED).expect("it is time");
+        assert_eq!(one.changes, BTreeMap::from([(cluster("a"), add(2))]));
+        write(&mut world, written(&one), settled + GATHERED);
+        // Both are silent, and somebody pushes.
+        let silent = 1_500 + KEY_WISH_FORGOTTEN_SECONDS;
+        registered(&mut world, '2', &[1]);
+        let none = write(&mut world, Event::TimeCame, silent).expect("nobody knows whose it was");
+        assert_eq!(none.changes, BTreeMap::new());
+        write(&mut world, written(&none), silent);
+        let back = silent + 1_000;
+        assert_eq!(say(&mut world, [back, 1], back), None, "gathered");
+        let again = write(&mut world, Event::TimeCame, back + GATHERED).expect("it is back");
+        assert_eq!(again.changes, BTreeMap::from([(cluster("a"), add(2))]));
+        write(&mut world, written(&again), back + GATHERED);
+        // Then the other one, too.
+        let both = back + 100;
+        let without = say(&mut world, [back, both], both).expect("it is taken back at once");
+        assert_eq!(without.changes, BTreeMap::new());
+    }
+}
+
+#[test]
 fn a_wish_for_a_key_that_is_shut_out_stands_in_no_other_ones_way() {
     let mut world = world(&[1]);
     write(&mut world, wishes("a", wished(1, 2, false)), 1);
