@@ -155,6 +155,12 @@ impl AgentKeys {
         (self.by_hand, self.closed) = (by_hand, closed);
     }
 
+    /// When what is new has been gathered for long enough; `None` where nothing is.
+    fn gathered_at(&self) -> Option<i64> {
+        let since = self.since?;
+        Some(since.saturating_add(KEY_WISHES_GATHERED_SECONDS))
+    }
+
     /// The branch is gone: it is looked whether a person closed it.
     pub(super) fn removed(&mut self) {
         (self.branch, self.done, self.compared) = (None, None, None);
@@ -277,24 +283,22 @@ impl State {
         due.collect()
     }
 
-    /// The changes of keys that wait for a person.
-    pub fn key_changes(&self) -> BTreeMap<ClusterName, KeyChange> {
-        let due = self.keys_due().into_iter();
-        due.filter_map(|(name, due)| match due {
-            Due::One(change, _) => Some((name, change)),
-            Due::Contested(..) => None,
-        })
-        .collect()
+    /// The changes of keys that wait for a person, and the clusters whose agents wish different keys: none of those is
+    /// proposed.
+    pub fn keys_waiting(&self) -> (BTreeMap<ClusterName, KeyChange>, BTreeMap<ClusterName, Vec<KeyWish>>) {
+        let (mut changes, mut contests) = (BTreeMap::new(), BTreeMap::new());
+        for (name, due) in self.keys_due() {
+            match due {
+                Due::One(change, _) => drop(changes.insert(name, change)),
+                Due::Contested(wishes, _) => drop(contests.insert(name, wishes)),
+            }
+        }
+        (changes, contests)
     }
 
-    /// Clusters whose agents wish different keys: none of them is proposed.
-    pub fn key_contests(&self) -> BTreeMap<ClusterName, Vec<KeyWish>> {
-        let due = self.keys_due().into_iter();
-        due.filter_map(|(name, due)| match due {
-            Due::One(..) => None,
-            Due::Contested(wishes, _) => Some((name, wishes)),
-        })
-        .collect()
+    /// The changes of keys that wait for a person.
+    pub fn key_changes(&self) -> BTreeMap<ClusterName, KeyChange> {
+        self.keys_waiting().0
     }
 }
 
@@ -307,13 +311,11 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
     }
     let fleet = Arc::clone(state.fleet.as_ref()?);
     // Every report leads here.
-    let gathered = state
-        .agent_keys
-        .since
-        .map(|since| since.saturating_add(KEY_WISHES_GATHERED_SECONDS));
+    let is_gathering = |keys: &AgentKeys| keys.gathered_at().is_some_and(|at| now < at);
+    let is_gathered = state.agent_keys.since.is_some() && !is_gathering(&state.agent_keys);
     let is_settled = state.agent_keys.settled_at.is_none_or(|at| now < at);
     let is_looked_at = state.agent_keys.compared.as_ref() == Some(&fleet.revision) && is_settled;
-    if is_looked_at && gathered.is_none_or(|gathered| now < gathered) {
+    if is_looked_at && !is_gathered {
         return None;
     }
     state.agent_keys.compared = Some(fleet.revision.clone());
@@ -351,8 +353,8 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
             return None;
         }
     } else {
-        let since = *state.agent_keys.since.get_or_insert(now);
-        if now < since.saturating_add(KEY_WISHES_GATHERED_SECONDS) {
+        state.agent_keys.since.get_or_insert(now);
+        if is_gathering(&state.agent_keys) {
             return None;
         }
     }
@@ -368,11 +370,8 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
 /// When what was gathered is to be proposed, or one of several wishes counts.
 pub(super) fn next_time(state: &State) -> Option<i64> {
     let keys = &state.agent_keys;
-    let gathered = keys
-        .since
-        .map(|since| since.saturating_add(KEY_WISHES_GATHERED_SECONDS));
     let settled = keys.settled_at.filter(|at| *at < i64::MAX);
-    [gathered, settled]
+    [keys.gathered_at(), settled]
         .into_iter()
         .flatten()
         .filter(|at| *at > state.now)

@@ -226,7 +226,7 @@ fn of_two_different_wishes_of_one_cluster_neither_is_proposed_and_both_are_shown
         let without = write(&mut world, heard, 100).expect("it is taken back at once");
         assert_eq!(without.changes, BTreeMap::new());
         write(&mut world, written(&without), 101);
-        let contests = world.state.key_contests();
+        let (_, contests) = world.state.keys_waiting();
         let shown: Vec<_> = contests[&cluster("a")].iter().map(KeyWish::asker).collect();
         assert_eq!(shown.len(), 2);
         assert!(

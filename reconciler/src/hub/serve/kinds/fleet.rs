@@ -93,12 +93,11 @@ fn status(observation: &Observation<'_>, view: &FleetView) -> Map<String, Value>
         .iter()
         .map(|(name, key)| waiting(observation, name, key))
         .collect();
-    let changes = observation.state.key_changes();
+    let (changes, contests) = observation.state.keys_waiting();
     let changes: Vec<_> = changes
         .iter()
         .map(|(name, change)| key_change(observation, name, change))
         .collect();
-    let contests = observation.state.key_contests();
     let contests: Vec<_> = contests
         .iter()
         .map(|(name, wishes)| key_contest(name, wishes))
