@@ -11,16 +11,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 
 pub(crate) use folded::{Alike, Folded};
 pub(crate) use stream::{Begun, Bytes, StreamLine};
 
-use crate::limits::{AUDIT_LINES_MAX, AUDIT_RETRY};
+use crate::limits::{AUDIT_LINES_MAX, AUDIT_RETRY, AUDIT_ROOM_TIMEOUT};
 
 /// Where an audit log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,38 @@ pub struct AuditLog {
     lines: Option<mpsc::Sender<String>>,
     /// Nothing can be written now.
     fails: Arc<AtomicBool>,
+    lost: Lost,
+}
+
+/// How much of the lines that wait a line may be one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All: somebody was served.
+    Whole,
+    /// Half: nobody was. Who is refused may ask without end, and must not crowd out the lines of those who were served.
+    Half,
+}
+
+/// Lines that were never written. Clones count the same, and keep no log open.
+#[derive(Clone, Debug, Default)]
+pub struct Lost(Arc<LostLines>);
+
+#[derive(Debug, Default)]
+struct LostLines {
+    lines: AtomicU64,
+    /// How many of them the log of this process tells of.
+    told: AtomicU64,
+}
+
+impl Lost {
+    /// How many since the process began.
+    pub fn count(&self) -> u64 {
+        self.0.lines.load(Ordering::Relaxed)
+    }
+
+    fn add(&self) {
+        self.0.lines.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl AuditLog {
@@ -77,6 +110,7 @@ impl AuditLog {
         Self {
             lines: Some(lines),
             fails,
+            lost: Lost::default(),
         }
     }
 
@@ -86,8 +120,16 @@ impl AuditLog {
         let (lines, waiting) = mpsc::channel(places);
         let log = Self {
             lines: Some(lines),
-            fails: Arc::default(),
+            ..Self::default()
         };
+        (log, waiting)
+    }
+
+    /// The same, of which nothing can be written.
+    #[cfg(test)]
+    pub(crate) fn failing(places: usize) -> (Self, mpsc::Receiver<String>) {
+        let (log, waiting) = Self::read(places);
+        log.fails.store(true, Ordering::Relaxed);
         (log, waiting)
     }
 
@@ -108,21 +150,54 @@ impl AuditLog {
         }
     }
 
-    /// Writes a line at once, where more places than `spare` are free. `false`: it is lost.
-    pub fn try_write(&self, line: &impl Serialize, spare: usize) -> bool {
-        let (Some(lines), Ok(text)) = (&self.lines, serde_json::to_string(line)) else {
-            return true;
-        };
-        lines.capacity() > spare && lines.try_send(text).is_ok()
+    /// Lines that are lost, for whoever counts them.
+    pub fn lost(&self) -> Lost {
+        self.lost.clone()
     }
 
-    /// Writes a line, and waits while the disk is behind.
-    pub async fn write(&self, line: &impl Serialize) {
+    /// Says how many lines were lost since it was said last.
+    pub fn tell_lost(&self) {
+        let lost = self.lost.count();
+        let lines = lost.saturating_sub(self.lost.0.told.fetch_max(lost, Ordering::Relaxed));
+        if lines > 0 {
+            tracing::error!(
+                lines,
+                "Audit lines are lost: they cannot be written as fast as they come."
+            );
+        }
+    }
+
+    /// Writes a line at once. Where its share of those that wait is taken, it is lost.
+    pub fn write_soon(&self, line: &impl Serialize, share: Share) {
         let (Some(lines), Ok(text)) = (&self.lines, serde_json::to_string(line)) else {
             return;
         };
-        // The writer ends after all who write.
-        let _written = lines.send(text).await;
+        let spare = match share {
+            Share::Whole => 0,
+            Share::Half => lines.max_capacity() / 2,
+        };
+        if lines.capacity() <= spare || lines.try_send(text).is_err() {
+            self.lost.add();
+        }
+    }
+
+    /// Writes a line, and waits a while where the disk is behind; not at all while nothing can be written.
+    pub async fn write(&self, line: &impl Serialize) {
+        self.write_until(line, Instant::now() + AUDIT_ROOM_TIMEOUT).await;
+    }
+
+    /// As [`Self::write`], until then. Whoever waits is held by no other limit: on a disk that hangs there would be ever
+    /// more of them.
+    pub async fn write_until(&self, line: &impl Serialize, deadline: Instant) {
+        let Some(lines) = self.lines.as_ref().filter(|_| !self.fails()) else {
+            return self.write_soon(line, Share::Whole);
+        };
+        let Ok(text) = serde_json::to_string(line) else { return };
+        match timeout_at(deadline, lines.reserve()).await {
+            Ok(Ok(place)) => place.send(text),
+            // The writer ends after all who write.
+            Ok(Err(_)) | Err(_) => self.lost.add(),
+        }
     }
 }
 
@@ -260,6 +335,47 @@ mod tests {
         disk.0.lock().expect("nobody panicked").1 = 1_000;
         until(|| !log.fails()).await;
         until(|| disk.0.lock().expect("nobody panicked").0 == b"\"one\"\n\"two\"\n").await;
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_full_disk_and_what_is_lost_is_counted() {
+        let log = AuditLog::into(Box::new(Disk::default()), Duration::from_millis(1));
+        log.write(&"one").await;
+        until(|| log.fails()).await;
+        let writing = async {
+            for number in 0..AUDIT_LINES_MAX + 7 {
+                log.write(&number).await;
+            }
+        };
+        let written = tokio::time::timeout(Duration::from_secs(2), writing).await;
+        assert!(written.is_ok(), "nobody waits");
+        assert_eq!(log.lost().count(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_disk_that_hangs_is_waited_for_no_longer_than_a_request_is() {
+        let (log, mut waiting) = AuditLog::read(1);
+        log.write(&"one").await;
+        let begun = Instant::now();
+        log.write(&"two").await;
+        assert_eq!((begun.elapsed(), log.lost().count()), (AUDIT_ROOM_TIMEOUT, 1));
+        assert_eq!(waiting.recv().await.as_deref(), Some("\"one\""));
+        log.write(&"three").await;
+        assert_eq!(waiting.recv().await.as_deref(), Some("\"three\""));
+    }
+
+    #[test]
+    fn what_nobody_was_served_takes_half_of_the_room() {
+        let (log, mut waiting) = AuditLog::read(4);
+        for share in [Share::Half, Share::Half, Share::Half, Share::Whole, Share::Whole] {
+            log.write_soon(&format!("{share:?}"), share);
+        }
+        let mut lines = Vec::new();
+        while let Ok(line) = waiting.try_recv() {
+            lines.push(line.trim_matches('"').to_owned());
+        }
+        assert_eq!(lines, ["Half", "Half", "Whole", "Whole"]);
+        assert_eq!(log.lost().count(), 1);
     }
 
     #[tokio::test]

@@ -586,7 +586,7 @@ pub const AUDIT_BEGUN_AFTER: Duration = Duration::from_secs(10);
 /// How often it is tried again to write an audit line that could not be written.
 pub const AUDIT_RETRY: Duration = Duration::from_secs(1);
 
-/// How long a request waits for room in the audit log.
+/// How long a request waits for room in the audit log, and the line of what has ended.
 pub const AUDIT_ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Removed objects that are remembered, so that a watch that was cut hears of them. An older watch lists
@@ -913,7 +913,8 @@ pub const GATE_PUSH_BODIES_BYTES_MAX: usize = APPLY_CONCURRENCY * GATE_BODY_BYTE
 /// How long an API server may take to begin its answer. It gives itself 60 seconds, and says so when they are over.
 pub const GATE_ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
 
-/// How long an agent that ends waits for the audit lines of its streams, all of which end with it.
+/// How long an agent that ends, and a hub that leaves another one, waits for the audit lines of its streams, all of which end
+/// with it.
 pub const GATE_END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Bytes of an answer that are gathered before they are passed on: one frame of the tunnel.

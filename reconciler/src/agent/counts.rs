@@ -60,6 +60,15 @@ impl Counts {
         });
     }
 
+    /// How many lines of the audit log were lost so far.
+    pub(super) fn audit_lines_lost(&self, lines: u64) {
+        self.0.send_if_modified(|counts| {
+            let is_news = counts.audit_lines_lost != lines;
+            counts.audit_lines_lost = lines;
+            is_news
+        });
+    }
+
     /// One stream that the policy refused; and how many there were.
     pub(super) fn refused(&self, class: &TargetClass) -> u64 {
         self.0.send_modify(|counts| {

@@ -113,8 +113,8 @@ pub enum HubError {
     /// The deny list could not be read at the start. Nobody is let in by mistake.
     #[error("failed to take over the deny list")]
     Deny(#[source] DenyError),
-    /// The audit log of what other hubs ask could not be opened.
-    #[error("failed to open the audit log")]
+    /// What people and other hubs ask could not be written down.
+    #[error("the audit log is of no use")]
     Audit(#[source] AuditError),
     /// The API could not be served.
     #[error("failed to serve the API")]

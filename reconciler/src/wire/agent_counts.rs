@@ -14,6 +14,8 @@ pub struct AgentCounts {
     pub left_cut: u64,
     /// Tunnels that it left since somebody said so, or since its machine moved.
     pub left_woken: u64,
+    /// Lines of its audit log that were never written.
+    pub audit_lines_lost: u64,
     /// Streams that its policy refused: to read.
     pub refused_read: u64,
     /// Into containers.
@@ -36,7 +38,7 @@ impl AgentCounts {
 
     /// Streams that the policy refused, of all classes.
     pub fn refused(&self) -> u64 {
-        let [_, _, _, _, refused @ ..] = self.values();
+        let [_, _, _, _, _, refused @ ..] = self.values();
         refused.iter().sum()
     }
 
@@ -52,12 +54,13 @@ impl AgentCounts {
         Self::of(grown(self.values(), earlier.values()))
     }
 
-    fn values(self) -> [u64; 10] {
+    fn values(self) -> [u64; 11] {
         [
             self.left_asked,
             self.left_dead,
             self.left_cut,
             self.left_woken,
+            self.audit_lines_lost,
             self.refused_read,
             self.refused_interactive,
             self.refused_push,
@@ -67,12 +70,13 @@ impl AgentCounts {
         ]
     }
 
-    fn of(values: [u64; 10]) -> Self {
+    fn of(values: [u64; 11]) -> Self {
         let [
             left_asked,
             left_dead,
             left_cut,
             left_woken,
+            audit_lines_lost,
             refused_read,
             refused_interactive,
             refused_push,
@@ -85,6 +89,7 @@ impl AgentCounts {
             left_dead,
             left_cut,
             left_woken,
+            audit_lines_lost,
             refused_read,
             refused_interactive,
             refused_push,

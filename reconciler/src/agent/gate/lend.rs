@@ -9,7 +9,7 @@ use render::ClusterName;
 use render::model::SyncMode;
 use tokio::io::copy_bidirectional;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tunnel::{IncomingOpen, Open, OpenCode, Responder, StreamError, TargetClass, TunnelStream};
@@ -20,13 +20,19 @@ use super::{Answered, Entry, Forwarding, Lent, Policy, Room, identity, serve};
 use crate::agent::counts::Counts;
 use crate::agent::look;
 use crate::apply::Passage;
-use crate::audit::{AuditLog, Begun, Folded, StreamLine};
+use crate::audit::{AuditLog, Begun, Folded, Share, StreamLine};
 use crate::fault;
-use crate::limits::{AUDIT_LOOK, GATE_END_TIMEOUT, PINGS_MAX};
+use crate::limits::{AUDIT_LOOK, AUDIT_ROOM_TIMEOUT, GATE_END_TIMEOUT, PINGS_MAX};
 use crate::wire::PING_TARGET;
 
 /// How a stream ended that nobody cut off.
 const DONE: &str = "done";
+
+/// How a stream ended that was not served.
+struct Refused(&'static str);
+
+/// How a stream ended that was served, unless it was not.
+type Closed = Result<&'static str, Refused>;
 
 /// What this cluster lends, and to whom it was lent.
 pub(in crate::agent) struct Gate {
@@ -91,16 +97,18 @@ impl Gate {
         let carried = Box::pin(self.carry(&open, responder, (&begun, &answered), ended));
         let lasts = |mut line: StreamLine| {
             answers(&mut line, &answered.lock().unwrap_or_else(PoisonError::into_inner));
-            if let Some(line) = self.folded().fold(line, Instant::now())
-                && !self.audit.try_write(&line, 0)
-            {
-                tracing::error!(
-                    lines = 1,
-                    "Audit lines are lost: they cannot be written as fast as streams come."
-                );
+            if let Some(line) = self.folded().fold(line, Instant::now()) {
+                self.audit.write_soon(&line, Share::Whole);
             }
         };
-        let closed = begun.lasting(carried, lasts).await;
+        let closed = match begun.lasting(carried, lasts).await {
+            Ok(closed) => closed,
+            Err(Refused(closed)) => {
+                // It has no place, so that nothing bounds how many of them would wait.
+                self.audit.write_soon(&begun.ended(closed), Share::Half);
+                return;
+            }
+        };
         begun.tell(|line| answers(line, &answered.lock().unwrap_or_else(PoisonError::into_inner)));
         let line = self.folded().fold(begun.ended(closed), Instant::now());
         if let Some(line) = line {
@@ -108,27 +116,35 @@ impl Gate {
         }
     }
 
-    /// Writes what the audit log left out of watches that are alike, for ever.
+    /// Writes what the audit log left out of watches that are alike, and tells of lines that were lost, for ever.
     pub(in crate::agent) async fn write_folded(&self) {
         loop {
             sleep(AUDIT_LOOK).await;
             let due = self.folded().due(Instant::now());
-            self.write_all(due).await;
+            self.write_all(due, Instant::now() + AUDIT_ROOM_TIMEOUT).await;
+            self.tell_lost();
         }
     }
 
     /// At the end of all tunnels, waits a little until every stream has left its line, and writes what was left out.
     pub(in crate::agent) async fn end(&self) {
         self.open.close();
-        let _all_did = timeout(GATE_END_TIMEOUT, self.open.wait()).await;
+        let deadline = Instant::now() + GATE_END_TIMEOUT;
+        let _all_did = timeout_at(deadline, self.open.wait()).await;
         let rest = self.folded().rest();
-        self.write_all(rest).await;
+        self.write_all(rest, deadline).await;
+        self.tell_lost();
     }
 
-    async fn write_all(&self, lines: Vec<StreamLine>) {
+    async fn write_all(&self, lines: Vec<StreamLine>, deadline: Instant) {
         for line in lines {
-            self.audit.write(&line).await;
+            self.audit.write_until(&line, deadline).await;
         }
+    }
+
+    fn tell_lost(&self) {
+        self.audit.tell_lost();
+        self.counts.audit_lines_lost(self.audit.lost().count());
     }
 
     fn folded(&self) -> MutexGuard<'_, Folded<StreamLine>> {
@@ -163,7 +179,7 @@ impl Gate {
         responder: Responder,
         (begun, answered): (&Begun, &Mutex<Answered>),
         ended: &CancellationToken,
-    ) -> &'static str {
+    ) -> Closed {
         let mode = *self.mode.borrow();
         let lent = match self.lent(mode, open) {
             Ok(lent) => lent,
@@ -184,17 +200,17 @@ impl Gate {
                 return self.dial(open, responder, begun).await;
             }
             let Ok(stream) = responder.accept() else {
-                return OpenCode::Cancelled.as_str();
+                return Err(Refused(OpenCode::Cancelled.as_str()));
             };
-            match lent {
+            Ok(match lent {
                 Lent::ApiServer(entry) => self.ask(open, entry, stream, begun, answered).await,
                 Lent::Address | Lent::Answers => self.look(is_ping(open), stream, begun).await,
-            }
+            })
         };
         tokio::select! {
             biased;
-            () = ended.cancelled() => OpenCode::Gone.as_str(),
-            () = self.withdrawn(open) => OpenCode::NotAllowed.as_str(),
+            () = ended.cancelled() => Ok(OpenCode::Gone.as_str()),
+            () = self.withdrawn(open) => Ok(OpenCode::NotAllowed.as_str()),
             closed = carried => closed,
         }
     }
@@ -262,29 +278,29 @@ impl Gate {
         }
     }
 
-    async fn dial(&self, open: &Open, responder: Responder, begun: &Begun) -> &'static str {
+    async fn dial(&self, open: &Open, responder: Responder, begun: &Begun) -> Closed {
         match dial(&self.policy, &open.target, open.deadline(), resolved).await {
             Err(denial) => self.refuse(open, responder, denial.code, &denial.text),
             Ok((mut socket, address)) => {
                 begun.tell(|line| line.address = address.to_string());
                 let Ok(stream) = responder.accept() else {
-                    return OpenCode::Cancelled.as_str();
+                    return Err(Refused(OpenCode::Cancelled.as_str()));
                 };
                 let mut stream = Counted::new(stream, begun.bytes.clone());
-                match copy_bidirectional(&mut stream, &mut socket).await {
+                Ok(match copy_bidirectional(&mut stream, &mut socket).await {
                     Ok(_) => DONE,
                     Err(error) => close(&error),
-                }
+                })
             }
         }
     }
 
-    fn refuse(&self, open: &Open, responder: Responder, code: OpenCode, why: &str) -> &'static str {
+    fn refuse(&self, open: &Open, responder: Responder, code: OpenCode, why: &str) -> Closed {
         if code == OpenCode::NotAllowed {
             self.note_refusal(&open.class, &format!("{}: {why}", open.class.as_str()));
         }
         responder.refuse(code, why);
-        code.as_str()
+        Err(Refused(code.as_str()))
     }
 
     /// A hub that asks for what it is not lent does so again and again: each is in the audit log, and here ever fewer.

@@ -301,7 +301,7 @@ mod tests {
     fn way(pieces: usize) -> Way {
         let (log, lines) = AuditLog::read(10);
         let tally: Arc<Tally> = Arc::default();
-        let audit = Audit::begin(log, Arc::clone(&tally), tokio_util::sync::CancellationToken::new());
+        let audit = Audit::begin(log, tokio_util::sync::CancellationToken::new());
         let line = Line {
             user: "ada".to_owned(),
             verb: "get",

@@ -9,10 +9,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::tally::Tally;
-use crate::audit::{AuditLog, Folded};
+use crate::audit::{AuditLog, Folded, Share};
 use crate::hub::clock::seconds;
-use crate::limits::{AUDIT_LINES_MAX, AUDIT_LOOK, AUDIT_ROOM_TIMEOUT};
+use crate::limits::{AUDIT_LOOK, AUDIT_ROOM_TIMEOUT};
 
 /// What is told of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -55,6 +54,9 @@ pub(super) struct Line {
     /// not end yet, or nothing was begun.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) close: &'static str,
+    /// It was refused since there is no room for lines.
+    #[serde(skip)]
+    pub(super) lacked_room: bool,
     /// How many like it this line stands for beside itself.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) more: u64,
@@ -97,24 +99,22 @@ pub(super) enum NoRoom {
 pub(super) struct Audit {
     log: AuditLog,
     folded: Mutex<Folded<Line>>,
-    tally: Arc<Tally>,
 }
 
 impl Audit {
     /// Begins to take lines. Until shutdown, what was left out is written now and then.
-    pub(super) fn begin(log: AuditLog, tally: Arc<Tally>, shutdown: CancellationToken) -> Arc<Self> {
-        let audit = Arc::new(Self::to(log, tally));
+    pub(super) fn begin(log: AuditLog, shutdown: CancellationToken) -> Arc<Self> {
+        let audit = Arc::new(Self::to(log));
         if !audit.log.is_nowhere() {
             tokio::spawn(Arc::clone(&audit).look(shutdown).in_current_span());
         }
         audit
     }
 
-    fn to(log: AuditLog, tally: Arc<Tally>) -> Self {
+    fn to(log: AuditLog) -> Self {
         Self {
             log,
             folded: Mutex::default(),
-            tally,
         }
     }
 
@@ -139,21 +139,22 @@ impl Audit {
     }
 
     fn send(&self, line: &Line) {
-        // Half of the queue is for those who are logged in.
-        let spare = if line.user.is_empty() { AUDIT_LINES_MAX / 2 } else { 0 };
-        if !self.log.try_write(line, spare) {
-            self.tally.audit_line_lost();
-        }
+        // Half of the queue is for those who are logged in and were not refused for want of it.
+        let share = match line.user.is_empty() || line.lacked_room {
+            true => Share::Half,
+            false => Share::Whole,
+        };
+        self.log.write_soon(line, share);
     }
 
     /// Writes what was left out since shutdown: what was under way then had its line later.
     pub(super) fn end(&self) {
         let rest = self.folded().rest();
         rest.iter().for_each(|line| self.send(line));
+        self.log.tell_lost();
     }
 
     async fn look(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut told = 0;
         loop {
             let rest = shutdown.run_until_cancelled(sleep(AUDIT_LOOK)).await;
             let due = match rest {
@@ -163,15 +164,7 @@ impl Audit {
             for line in due {
                 self.send(&line);
             }
-            let lost = self.tally.counts().audit_lines_lost;
-            if lost > told {
-                let lines = lost - told;
-                tracing::error!(
-                    lines,
-                    "Audit lines are lost: they cannot be written as fast as requests come."
-                );
-                told = lost;
-            }
+            self.log.tell_lost();
             if rest.is_none() {
                 return;
             }
@@ -194,6 +187,7 @@ mod tests {
 
     use super::*;
     use crate::audit::AuditTo;
+    use crate::limits::AUDIT_LINES_MAX;
 
     #[test]
     fn a_line_names_what_was_asked_and_never_its_query() {
@@ -225,8 +219,8 @@ mod tests {
     #[tokio::test]
     async fn a_flood_of_nobodys_requests_leaves_room_for_those_who_are_logged_in() {
         let (log, mut waiting) = AuditLog::read(AUDIT_LINES_MAX);
-        let tally = Arc::<Tally>::default();
-        let audit = Audit::to(log, Arc::clone(&tally));
+        let lost = log.lost();
+        let audit = Audit::to(log);
         for number in 0..AUDIT_LINES_MAX {
             audit.write(line("", number));
         }
@@ -237,13 +231,13 @@ mod tests {
         }
         assert_eq!(lines.len(), AUDIT_LINES_MAX / 2 + 1);
         assert!(lines.last().is_some_and(|line| line.contains("\"user\":\"ada\"")));
-        assert_eq!(tally.counts().audit_lines_lost, AUDIT_LINES_MAX as u64 / 2);
+        assert_eq!(lost.count(), AUDIT_LINES_MAX as u64 / 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_is_served_whose_line_finds_no_room_in_time() {
         let (log, mut waiting) = AuditLog::read(1);
-        let audit = Audit::to(log, Arc::default());
+        let audit = Audit::to(log);
         assert!(audit.room().await.is_ok());
         audit.send(&line("ada", 0));
         let begin = Instant::now();
@@ -259,7 +253,7 @@ mod tests {
         let file = folder.path().join("audit");
         let shutdown = CancellationToken::new();
         let log = AuditLog::open(Some(&AuditTo::File(file.clone()))).expect("it is writable");
-        let audit = Audit::begin(log, Arc::default(), shutdown.clone());
+        let audit = Audit::begin(log, shutdown.clone());
         for _ in 0..3 {
             audit.write(line("", 0));
         }

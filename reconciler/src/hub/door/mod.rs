@@ -67,9 +67,11 @@ pub(super) struct Bound {
     interactive: bool,
 }
 
-/// Binds the socket, and reads what callers are known by. Files are followed until shutdown.
+/// Binds the socket, and reads what callers are known by. Files are followed until shutdown. `log` is the hub's: two that
+/// write the same file would tear each other's lines.
 pub(super) async fn bind(
     options: &DoorOptions,
+    log: AuditLog,
     tally: Arc<Tally>,
     shutdown: &CancellationToken,
 ) -> Result<Bound, DoorError> {
@@ -83,8 +85,7 @@ pub(super) async fn bind(
         }
     };
     let provider = options.oidc.as_ref().map(provider).transpose()?;
-    let log = AuditLog::open(options.audit.as_ref()).map_err(DoorError::Audit)?;
-    let audit = audit::Audit::begin(log, Arc::clone(&tally), shutdown.clone());
+    let audit = audit::Audit::begin(log, shutdown.clone());
     let address = options.address;
     let listener = TcpListener::bind(address)
         .await

@@ -9,7 +9,7 @@ use render::access::token::Provider;
 use super::certificate::CertificateError;
 use super::files::FileError;
 use super::oidc::OidcError;
-use crate::audit::{AuditError, AuditTo};
+use crate::audit::AuditTo;
 
 /// How the door is opened.
 #[derive(Clone, Debug)]
@@ -90,7 +90,4 @@ pub enum DoorError {
         #[source]
         source: io::Error,
     },
-    /// The audit log could not be opened.
-    #[error(transparent)]
-    Audit(AuditError),
 }

@@ -151,7 +151,10 @@ impl Porter {
         let login = login.await.map_err(refusal::not_in)?;
         peer.newcomer.is_known();
         record.line.person(&login.person);
-        self.audit.room().await.map_err(refusal::no_audit)?;
+        if let Err(why) = self.audit.room().await {
+            record.line.lacked_room = true;
+            return Err(refusal::no_audit(why));
+        }
         let route = route::route(request.uri().path());
         let route = route.map_err(|route::Incomplete| refusal::incomplete(request.uri().path()))?;
         let attributes = match &route {

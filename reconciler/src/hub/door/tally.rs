@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::audit::Lost;
+
 /// Why a login failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LoginFailure {
@@ -67,6 +69,7 @@ impl Limit {
 #[derive(Debug, Default)]
 pub(in crate::hub) struct Tally {
     counts: Mutex<Counts>,
+    lost: Lost,
 }
 
 /// How often what happened.
@@ -78,7 +81,7 @@ pub(in crate::hub) struct Counts {
     pub(in crate::hub) failed_logins: BTreeMap<&'static str, u64>,
     /// What was used up → requests that were refused by it.
     pub(in crate::hub) limited: BTreeMap<&'static str, u64>,
-    /// Audit lines that were never written.
+    /// Audit lines that were never written, of people and of what comes by way of another hub.
     pub(in crate::hub) audit_lines_lost: u64,
     /// Connections that found no place.
     pub(in crate::hub) turned_away: u64,
@@ -87,6 +90,14 @@ pub(in crate::hub) struct Counts {
 }
 
 impl Tally {
+    /// With what an audit log loses.
+    pub(in crate::hub) fn of(lost: Lost) -> Self {
+        Self {
+            lost,
+            ..Self::default()
+        }
+    }
+
     fn with(&self, count: impl FnOnce(&mut Counts)) {
         count(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -110,10 +121,6 @@ impl Tally {
         self.with(|counts| *counts.limited.entry(limit.as_str()).or_default() += 1);
     }
 
-    pub(super) fn audit_line_lost(&self) {
-        self.with(|counts| counts.audit_lines_lost += 1);
-    }
-
     pub(super) fn turned_away(&self) {
         self.with(|counts| counts.turned_away += 1);
     }
@@ -125,6 +132,10 @@ impl Tally {
 
     /// All of it, now.
     pub(in crate::hub) fn counts(&self) -> Counts {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        Counts {
+            audit_lines_lost: self.lost.count(),
+            ..counts.clone()
+        }
     }
 }

@@ -27,7 +27,9 @@ use crate::hub::doorstep::{self, Doorstep, Known, Place};
 use crate::hub::keys::{self, HubKeys};
 use crate::hub::registry::Registry;
 use crate::hub::session::drained;
-use crate::limits::{DRAIN_TIMEOUT, PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK, SESSION_CLOSE_TIMEOUT};
+use crate::limits::{
+    DRAIN_TIMEOUT, GATE_END_TIMEOUT, PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK, SESSION_CLOSE_TIMEOUT,
+};
 use crate::wire::{FramingError, Hop, PeerWord, WITH_ASKS, write_message};
 
 /// What this hub is asked by: what it knows, who is connected to it, and what it carries.
@@ -160,11 +162,11 @@ impl Listening {
             let serve = async move { Box::pin(this.opened(opened, &key, &ends)).await };
             tasks.spawn(serve.in_current_span());
         }
-        // Each stream has its line in the audit log, also one that is cut off.
+        // Each stream has its line in the audit log, also one that is cut off. A disk that hangs keeps nobody here.
         telling.cancel();
         ended.cancel();
         tasks.close();
-        tasks.wait().await;
+        let _all_have = timeout(GATE_END_TIMEOUT, tasks.wait()).await;
         session.close(away.clone());
         let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
     }

@@ -14,7 +14,7 @@ use tunnel::{Open, OpenCode, Opener, PublicKey, Responder, StreamError, TunnelSt
 
 use super::judge::{Asked, Goal, judge, request_line};
 use super::listen::Listening;
-use crate::audit::{Begun, StreamLine};
+use crate::audit::{Begun, Share, StreamLine};
 use crate::fault::line;
 use crate::hub::asking::Door;
 use crate::hub::clock::seconds;
@@ -55,41 +55,33 @@ impl Listening {
             request_id: open.request_id.clone(),
             ..StreamLine::default()
         });
-        let closed = match self.way(&hop) {
+        let (opener, stream) = match self.way(&hop) {
+            Ok(opener) => (opener, responder.accept()),
             Err((code, text)) => {
                 responder.refuse(code, &text);
-                code.as_str()
+                return self.audit.write_soon(&begun.ended(code.as_str()), Share::Half);
             }
-            Ok(opener) => {
-                let Ok(stream) = responder.accept() else { return };
-                let mut here = BufReader::new(stream);
-                let carrying = Box::pin(self.carry(&mut here, &opener, (&open, &hop, goal), &begun));
-                let lasting = begun.lasting(carrying, |line| self.write_soon(&line));
-                let carried = tokio::select! {
-                    biased;
-                    () = ended.cancelled() => Err((OpenCode::Gone, String::new())),
-                    carried = lasting => carried,
-                };
-                match carried {
-                    Ok(()) => DONE,
-                    Err((code, text)) => {
-                        here.into_inner().reset(code, &text);
-                        code.as_str()
-                    }
-                }
+        };
+        let Ok(stream) = stream else {
+            let cancelled = begun.ended(OpenCode::Cancelled.as_str());
+            return self.audit.write_soon(&cancelled, Share::Half);
+        };
+        let mut here = BufReader::new(stream);
+        let carrying = Box::pin(self.carry(&mut here, &opener, (&open, &hop, goal), &begun));
+        let lasting = begun.lasting(carrying, |line| self.audit.write_soon(&line, Share::Whole));
+        let carried = tokio::select! {
+            biased;
+            () = ended.cancelled() => Err((OpenCode::Gone, String::new())),
+            carried = lasting => carried,
+        };
+        let closed = match carried {
+            Ok(()) => DONE,
+            Err((code, text)) => {
+                here.into_inner().reset(code, &text);
+                code.as_str()
             }
         };
         self.audit.write(&begun.ended(closed)).await;
-    }
-
-    /// Writes a line of what goes on, which nothing waits for.
-    fn write_soon(&self, line: &StreamLine) {
-        if !self.audit.try_write(line, 0) {
-            tracing::error!(
-                lines = 1,
-                "Audit lines are lost: they cannot be written as fast as streams come."
-            );
-        }
     }
 
     /// The cluster's own tunnel, unless nobody would know of what goes through it.

@@ -10,7 +10,7 @@ use render::ClusterName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tunnel::limits::ENDPOINT_BYTES_MAX;
 use tunnel::{AcceptOptions, ConnectOptions, Open, OpenCode, Opener, PublicKey, SecretKey, TargetClass};
@@ -32,7 +32,7 @@ use crate::hub::keys::KeyList;
 use crate::hub::observe::fixture::{World, cluster};
 use crate::hub::predictors::Predictors;
 use crate::hub::registry::Registry;
-use crate::limits::TOKENS_MAX;
+use crate::limits::{AUDIT_ROOM_TIMEOUT, TOKENS_MAX};
 use crate::wire::{self, Caller, Hop, PeerWord, write_message};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -105,6 +105,30 @@ async fn tunnel_of_oslo() -> OfOslo {
     }
 }
 
+/// A connection of one hub to another: what comes in at this one, and the other's end.
+async fn tunnel_between_hubs() -> (tunnel::Incoming, Opener, [tunnel::Session; 2]) {
+    let (one, other) = (key(), key());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
+    let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
+    let known = other.public();
+    let lookup = move |_: &str| Some(vec![known]);
+    let accept = AcceptOptions::new(Arc::clone(&one), Arc::new(lookup)).expect("a key makes a certificate");
+    let connect = ConnectOptions::new(url, vec![one.public()], name("b"), other, 1);
+    let (accepted, connected) = tokio::join!(
+        async {
+            let (socket, _) = listener.accept().await.expect("the other hub dials");
+            tunnel::accept(socket, &accept).await.expect("it is proven")
+        },
+        tunnel::connect(&connect)
+    );
+    let connected = connected.expect("this hub is known");
+    (
+        accepted.incoming,
+        connected.opener,
+        [accepted.session, connected.session],
+    )
+}
+
 /// A hub that accepted a fleet in which oslo has this key, and that carries nothing into containers.
 fn here(oslo: &PublicKey, dispatch: Arc<Dispatch>, connections: Arc<Connections>) -> Here {
     let mut state = world().state;
@@ -145,6 +169,12 @@ struct Holder {
 
 impl Holder {
     async fn start(peers: Vec<PublicKey>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit")))).expect("it is writable");
+        Self::telling(peers, audit, folder).await
+    }
+
+    async fn telling(peers: Vec<PublicKey>, audit: AuditLog, folder: tempfile::TempDir) -> Self {
         let (key, stop) = (key(), CancellationToken::new());
         let (dispatch, connections) = (Arc::new(Dispatch::default()), Arc::new(Connections::default()));
         let (oslo, of_oslo) = (cluster("oslo"), tunnel_of_oslo().await);
@@ -154,8 +184,6 @@ impl Holder {
         dispatch.open(&oslo, 1, of_oslo.door);
         let here = here(&of_oslo.peer.key, dispatch, Arc::clone(&connections));
         let registry = Arc::clone(&here.registry);
-        let folder = tempfile::tempdir().expect("a folder");
-        let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit")))).expect("it is writable");
         let endpoints = Endpoints::new(vec!["wss://holder".to_owned()]);
         let keys = watch::Sender::new(KeyList::from([Arc::clone(&key)]));
         let listening = Listening::new(
@@ -583,6 +611,77 @@ async fn a_hub_whose_key_is_denied_is_let_in_no_more_and_loses_what_stands() {
         .await
         .expect("it ends")
         .expect("without a panic");
+}
+
+#[tokio::test]
+async fn a_hub_whose_key_is_denied_loses_its_connection_although_the_disk_hangs() {
+    let own = key();
+    let (audit, _waiting) = AuditLog::read(1);
+    audit.write(&"one").await;
+    let holder = Holder::telling(vec![own.public()], audit, tempfile::tempdir().expect("a folder")).await;
+    let stands = holder
+        .dial(name("b"), Arc::clone(&own))
+        .await
+        .expect("its key is known");
+    let to_oslo = open(&Hop::first(cluster("oslo"), "").to_target());
+    let _under_way = stands.opener.request(to_oslo).await.expect("it is taken");
+    let begun = Instant::now();
+    holder
+        .registry
+        .deny(Denied::parse(&own.public().to_string()).expect("a list"));
+    timeout(SOON, stands.session.closed()).await.expect("it is over");
+    assert!(begun.elapsed() < AUDIT_ROOM_TIMEOUT, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn hops_that_a_full_disk_refuses_wait_for_nothing_and_leave_room_for_what_was_served() {
+    let own = key();
+    let (audit, mut waiting) = AuditLog::failing(4);
+    let lost = audit.lost();
+    let holder = Holder::telling(vec![own.public()], audit, tempfile::tempdir().expect("a folder")).await;
+    let tunnel = holder.dial(name("b"), own).await.expect("its key is known");
+    for _ in 0..20 {
+        let to_oslo = open(&Hop::first(cluster("oslo"), "").to_target());
+        let refused = tunnel.opener.request(to_oslo).await.map(drop);
+        assert_eq!(refused.map_err(|error| error.code), Err(OpenCode::Refused));
+    }
+    let counted = async {
+        while lost.count() < 18 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, counted).await.expect("none of them waits");
+    let mut lines = 0;
+    while waiting.try_recv().is_ok() {
+        lines += 1;
+    }
+    assert_eq!(lines, 2, "half of the room");
+}
+
+#[tokio::test]
+async fn a_hop_that_its_caller_gave_up_leaves_its_line() {
+    let (audit, mut waiting) = AuditLog::read(4);
+    let (oslo, of_oslo) = (cluster("oslo"), tunnel_of_oslo().await);
+    let (dispatch, stop) = (Arc::new(Dispatch::default()), CancellationToken::new());
+    let dial = Dial { epoch: 1, instance: "" };
+    let _begun = dispatch.begin(&oslo, dial, &stop).expect("it is the only one");
+    dispatch.open(&oslo, 1, of_oslo.door);
+    let here = here(&of_oslo.peer.key, dispatch, Arc::default());
+    let keys = (key(), alone(&key()), Arc::default());
+    let listening = Listening::new(keys, here, audit, &Endpoints::default()).expect("a key makes a certificate");
+    let (mut incoming, opener, _sessions) = tunnel_between_hubs().await;
+    let to_oslo = open(&Hop::first(oslo, "").to_target());
+    let given_up = opener.begin(&to_oslo).expect("it is asked");
+    let asked = timeout(SOON, incoming.next()).await.expect("soon").expect("it comes");
+    drop(given_up);
+    let _next = opener.begin(&to_oslo).expect("it is asked");
+    let _behind = timeout(SOON, incoming.next()).await.expect("soon").expect("it comes");
+    let from = key().public();
+    listening
+        .pass(&from, (asked.open, Goal::Read), asked.responder, &stop)
+        .await;
+    let line = waiting.try_recv().expect("it has its line");
+    assert!(line.contains(r#""close":"cancelled""#), "{line}");
 }
 
 #[tokio::test]

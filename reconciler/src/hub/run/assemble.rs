@@ -92,9 +92,13 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     accept.endpoints = endpoints.all();
     let peers = options.peers.peers.iter().map(|peer| peer.url.clone());
     let first_words = Arc::new(FirstWords::of(peers));
+    // One for all that write to it: two that write the same file would tear each other's lines.
+    let audit = options.door.as_ref().and_then(|door| door.audit.as_ref());
+    let audit = AuditLog::open(audit).map_err(HubError::Audit)?;
+    let tally = Arc::new(door::Tally::of(audit.lost()));
     let beside = beside(
         &options,
-        &state,
+        (&state, &audit),
         &sessions,
         (endpoints, Arc::clone(&first_words), peer_keys),
     )
@@ -102,11 +106,10 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let api = serve::bind(&options.api).await.map_err(HubError::Serve)?;
     let stop = shutdown.child_token();
     let _stopped_when_dropped = stop.clone().drop_guard();
-    let tally = Arc::default();
     let door = match &options.door {
         None => None,
         Some(door) => Some(
-            door::bind(door, Arc::clone(&tally), &stop)
+            door::bind(door, audit, Arc::clone(&tally), &stop)
                 .await
                 .map_err(HubError::Door)?,
         ),
@@ -303,7 +306,7 @@ struct Beside {
 
 async fn beside(
     options: &HubOptions,
-    state: &SharedState,
+    (state, audit): (&SharedState, &AuditLog),
     sessions: &Sessions,
     (endpoints, first_words, peer_keys): (Arc<Endpoints>, Arc<FirstWords>, Arc<PeerKeys>),
 ) -> Result<Beside, HubError> {
@@ -325,8 +328,7 @@ async fn beside(
                 interactive: door.is_some_and(|door| door.interactive),
             };
             // What comes by way of another hub is written where people's requests are.
-            let audit = AuditLog::open(door.and_then(|door| door.audit.as_ref())).map_err(HubError::Audit)?;
-            let listening = Listening::new(keys, here, audit, &endpoints);
+            let listening = Listening::new(keys, here, audit.clone(), &endpoints);
             let listening = listening.map_err(HubError::Tls)?;
             Some((bound(address, "--listen-peers").await?, listening))
         }
@@ -433,3 +435,6 @@ async fn open(options: &HubOptions) -> Result<Opened, HubError> {
         remote: remote.map(Arc::new),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -197,6 +197,10 @@ fn of_agents(registry: &mut Registry, counted: &AgentCounts) {
     ] {
         refused.get_or_create(&OfClass { class: Word(class) }).inc_by(count);
     }
+    let lost: Counter = Counter::default();
+    lost.inc_by(counted.audit_lines_lost);
+    let help = "Lines of the audit logs of agents that could not be written";
+    registry.register("agent_audit_lines_lost", help, lost);
 }
 
 fn asked(registry: &mut Registry, door: &Counts) {
@@ -227,7 +231,7 @@ fn asked(registry: &mut Registry, door: &Counts) {
     }
     let lost: Counter = Counter::default();
     lost.inc_by(door.audit_lines_lost);
-    let help = "Audit lines of the door for people that could not be written";
+    let help = "Lines of the hub's audit log that could not be written";
     registry.register("door_audit_lines_lost", help, lost);
     let turned_away: Counter = Counter::default();
     turned_away.inc_by(door.turned_away);

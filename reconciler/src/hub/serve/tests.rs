@@ -526,6 +526,7 @@ async fn what_was_put_right_is_counted_over_restarts_of_agents() {
                 report.corrections.release_removed = removed;
                 report.agent.left_dead = changed;
                 report.agent.refused_push = removed;
+                report.agent.audit_lines_lost = changed;
             });
         });
     }
@@ -541,6 +542,7 @@ async fn what_was_put_right_is_counted_over_restarts_of_agents() {
         "flotilla_agent_tunnels_left_total{reason=\"Dead\"} 4",
         "flotilla_agent_tunnels_left_total{reason=\"Cut\"} 0",
         "flotilla_agent_refusals_total{class=\"push\"} 2",
+        "flotilla_agent_audit_lines_lost_total 4",
     ] {
         assert!(text.contains(line), "{line} is missing in {text}");
     }

@@ -35,9 +35,13 @@ impl Hub {
     }
 
     async fn within(allowed: &[&str], folder: tempfile::TempDir) -> Self {
+        let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit.log")))).expect("it is writable");
+        Self::telling(allowed, audit, folder).await
+    }
+
+    async fn telling(allowed: &[&str], audit: AuditLog, folder: tempfile::TempDir) -> Self {
         let allowed = allowed.iter().map(|allow| allow.parse().expect("a rule"));
         let policy = Policy::of(allowed.collect());
-        let audit = AuditLog::open(Some(&AuditTo::File(folder.path().join("audit.log")))).expect("it is writable");
         let (mode, told) = watch::channel(SyncMode::Dual);
         let url = format!("http://{}", api_server().await).parse().expect("an address");
         let client = Client::try_from(Config::new(url)).expect("a client");
@@ -406,4 +410,56 @@ async fn an_agent_whose_audit_log_cannot_be_written_serves_the_applier_and_nobod
     hub.mode.send_replace(SyncMode::Push);
     let pushed = hub.open(TargetClass::Push, "").await;
     assert!(pushed.is_ok(), "{:?}", pushed.err());
+}
+
+#[tokio::test]
+async fn streams_that_a_full_disk_refuses_wait_for_nothing_and_leave_room_for_what_was_served() {
+    let (audit, mut waiting) = AuditLog::failing(4);
+    let hub = Hub::telling(&["read", "push"], audit, tempfile::tempdir().expect("a folder")).await;
+    for _ in 0..20 {
+        let refused = hub.open(TargetClass::ApiServer, "").await.map(drop);
+        assert_eq!(refused, Err(OpenCode::Refused));
+    }
+    let all_gone = async {
+        while !hub.gate.open.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, all_gone).await.expect("none of them waits");
+    hub.mode.send_replace(SyncMode::Push);
+    drop(hub.open(TargetClass::Push, "").await.expect("the applier goes on"));
+    let pushed = async {
+        let mut refused = 0;
+        while let Some(line) = waiting.recv().await {
+            if line.contains(r#""class":"push""#) {
+                break;
+            }
+            refused += 1;
+        }
+        refused
+    };
+    let refused = tokio::time::timeout(SOON, pushed).await.expect("its line has room");
+    assert_eq!(refused, 2, "half of the room");
+    hub.gate.end().await;
+    assert_eq!(hub.counts.told().borrow().audit_lines_lost, 18);
+}
+
+#[tokio::test]
+async fn an_agent_ends_in_time_although_its_disk_hangs() {
+    let (audit, _waiting) = AuditLog::read(1);
+    let hub = Hub::telling(&["read"], audit, tempfile::tempdir().expect("a folder")).await;
+    for _ in 0..2 {
+        let watch = hub.get("ann", "/api/v1/namespaces/a/pods?watch=true").await;
+        watch.expect("an answer");
+    }
+    let left_out = async {
+        while !hub.gate.open.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, left_out).await.expect("both ended");
+    tokio::time::pause();
+    let ended = tokio::time::timeout(GATE_END_TIMEOUT * 2, hub.gate.end()).await;
+    assert!(ended.is_ok(), "SIGTERM is obeyed");
+    assert_eq!(hub.counts.told().borrow().audit_lines_lost, 1);
 }

@@ -59,7 +59,7 @@ fn porter(folder: &std::path::Path) -> Arc<Porter> {
         own: axum::Router::new(),
         logins: Logins::new(tls, Some(Kept::fixed(tokens)), None, Arc::clone(&tally)),
         carrier: Carrier::new(Arc::default()),
-        audit: Audit::begin(AuditLog::default(), Arc::clone(&tally), CancellationToken::new()),
+        audit: Audit::begin(AuditLog::default(), CancellationToken::new()),
         tally,
         interactive: false,
         name: "hub".to_owned(),

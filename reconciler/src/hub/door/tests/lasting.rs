@@ -5,6 +5,7 @@ use tokio::time::timeout;
 
 use super::world::{Seen, World};
 use super::{PODS, SOON};
+use crate::audit::AuditLog;
 
 #[tokio::test]
 async fn callers_who_never_end_their_body_hold_no_more_than_their_own_places() {
@@ -210,4 +211,26 @@ async fn nobody_is_answered_while_the_audit_log_cannot_be_written() {
     );
     assert!(world.seen_nothing(), "nothing came to the cluster");
     assert_eq!(world.get("", "/healthz", &[]).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn who_is_refused_for_want_of_an_audit_log_leaves_room_for_who_was_served() {
+    let (log, mut waiting) = AuditLog::failing(4);
+    let lost = log.lost();
+    let world = World::telling(log).await;
+    for _ in 0..6 {
+        let answer = world.get("ada", PODS, &[]).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
+    }
+    let counted = async {
+        while lost.count() < 4 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, counted).await.expect("what is left out is counted");
+    let mut lines = 0;
+    while waiting.try_recv().is_ok() {
+        lines += 1;
+    }
+    assert_eq!(lines, 2, "half of the room");
 }

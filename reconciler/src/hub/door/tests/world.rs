@@ -26,6 +26,7 @@ use tunnel::{
 
 use super::super::*;
 use super::SOON;
+use crate::audit::AuditTo;
 use crate::hub::asking::Door as Way;
 use crate::hub::dispatch::Dial;
 use crate::hub::serve::Routes;
@@ -148,7 +149,18 @@ impl World {
         Self::within(true, folder).await
     }
 
+    /// A hub whose audit lines go there.
+    pub(super) async fn telling(log: AuditLog) -> Self {
+        Self::with(true, log, tempfile::tempdir().expect("a folder")).await
+    }
+
     async fn within(interactive: bool, folder: tempfile::TempDir) -> Self {
+        let to = AuditTo::File(folder.path().join("audit"));
+        let log = AuditLog::open(Some(&to)).expect("it is writable");
+        Self::with(interactive, log, folder).await
+    }
+
+    async fn with(interactive: bool, log: AuditLog, folder: tempfile::TempDir) -> Self {
         let tokens = folder.path().join("tokens");
         std::fs::write(&tokens, TOKENS.join("\n")).expect("it is writable");
         let (clients, pem) = authority();
@@ -163,7 +175,7 @@ impl World {
             tokens: Some(tokens),
             oidc: None,
             interactive,
-            audit: Some(crate::audit::AuditTo::File(folder.path().join("audit"))),
+            audit: None,
         };
         let (stop, state, dispatch) = (
             CancellationToken::new(),
@@ -171,7 +183,7 @@ impl World {
             Arc::<Dispatch>::default(),
         );
         state.write().unwrap_or_else(PoisonError::into_inner).fleet = Some(fleet(&FILES));
-        let bound = bind(&options, Arc::default(), &stop).await.expect("it opens");
+        let bound = bind(&options, log, Arc::default(), &stop).await.expect("it opens");
         let address = bound.listener.local_addr().expect("it is bound");
         let own = Routes::alone(Arc::clone(&state), stop.clone()).judged();
         let own = own.route("/hangs", axum::routing::get(std::future::pending::<StatusCode>));
