@@ -83,7 +83,7 @@ struct Now {
     unread_since: Option<Instant>,
     /// Its caller may not have it any more.
     is_revoked: bool,
-    /// Whether it was written that it lasts.
+    /// Whether it was written that it lasts, or need not be.
     lasts: bool,
 }
 
@@ -167,7 +167,7 @@ impl Told {
             tokio::spawn(splice(both, record, held, judge).in_current_span());
             return response;
         }
-        // A refusal and what anybody may have are written at once.
+        // A refusal and what anybody may have last no longer than their caller lets them wait.
         let is_judged = judge.is_some();
         let answer = Arc::new(OnTheWay {
             judge: judge.unwrap_or_else(|| Box::new(|| true)),
@@ -176,12 +176,10 @@ impl Told {
                 record,
                 unread_since: None,
                 is_revoked: false,
-                lasts: false,
+                lasts: !is_judged,
             }),
         });
-        if is_judged {
-            answers.begin(&answer);
-        }
+        answers.begin(&answer);
         response.map(|body| {
             Body::new(Self {
                 body,
@@ -299,6 +297,11 @@ mod tests {
 
     /// An answer of so many pieces, after which it says nothing more and does not end.
     fn way(pieces: usize) -> Way {
+        way_of(pieces, true)
+    }
+
+    /// The same, which may be a refusal, of which nobody is asked whether its caller may have it.
+    fn way_of(pieces: usize, is_judged: bool) -> Way {
         let (log, lines) = AuditLog::read(10);
         let tally: Arc<Tally> = Arc::default();
         let audit = Audit::begin(log, tokio_util::sync::CancellationToken::new());
@@ -314,7 +317,8 @@ mod tests {
         let judged = Arc::clone(&allowed);
         let judge: Judge = Box::new(move || judged.load(Ordering::Relaxed));
         let carried = Response::new(Body::from_stream(endless)).into();
-        let response = Told::wrap(carried, record, Held::new(), Some(judge), &answers);
+        let judge = is_judged.then_some(judge);
+        let response = Told::wrap(carried, record, Held::new(), judge, &answers);
         Way {
             answers,
             allowed,
@@ -358,6 +362,18 @@ mod tests {
         assert!(begun.elapsed() >= DOOR_UNREAD_MAX);
         assert!(begun.elapsed() <= DOOR_UNREAD_MAX + DOOR_JUDGED_AGAIN);
         assert_eq!(ended(way), "unread");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_that_its_caller_does_not_read_ends_in_time_and_is_one_line() {
+        let mut way = way_of(100, false);
+        let begun = Instant::now();
+        let _piece = way.body.frame().await.expect("a piece").expect("it is good");
+        let ended = timeout(DOOR_UNREAD_MAX * 2, way.answers.unread()).await;
+        assert!(ended.is_ok(), "it is looked at too");
+        assert!(begun.elapsed() >= DOOR_UNREAD_MAX);
+        assert!(way.lines.try_recv().is_err(), "nothing went on");
+        assert_eq!(self::ended(way), "unread");
     }
 
     #[tokio::test(start_paused = true)]

@@ -193,6 +193,14 @@ async fn converse<S>(
     };
     let leaving = leaving(&shutdown, &asked);
     let end = end(&requests, &peer, &porter, leaving);
+    // The last bytes of an answer that is over are in no answer any more: also a connection that ends waits for them no longer
+    // than for a request.
+    let unread = async {
+        tokio::select! {
+            () = peer.answers.unread() => {}
+            () = idle(&requests) => {}
+        }
+    };
     let io = TokioIo::new(stream);
     let ended = if is_http2 {
         let mut http = http2::Builder::new(TokioExecutor::new());
@@ -203,26 +211,14 @@ async fn converse<S>(
             .max_header_list_size(u32::try_from(API_HEADER_BYTES_MAX).unwrap_or(u32::MAX))
             .keep_alive_interval(Some(API_HEADER_TIMEOUT));
         let connection = std::pin::pin!(http.serve_connection(io, service));
-        until(
-            connection,
-            http2::Connection::graceful_shutdown,
-            end,
-            peer.answers.unread(),
-        )
-        .await
+        until(connection, http2::Connection::graceful_shutdown, end, unread).await
     } else {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(API_HEADER_TIMEOUT)
             .max_buf_size(API_HEADER_BYTES_MAX);
         let connection = std::pin::pin!(http.serve_connection(io, service).with_upgrades());
-        until(
-            connection,
-            http1::UpgradeableConnection::graceful_shutdown,
-            end,
-            peer.answers.unread(),
-        )
-        .await
+        until(connection, http1::UpgradeableConnection::graceful_shutdown, end, unread).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "A caller went away.");

@@ -15,7 +15,7 @@ use super::super::tests::oslo_fleet;
 use super::super::tokens::Tokens;
 use super::*;
 use crate::audit::AuditLog;
-use crate::limits::{DOOR_BODY_TIMEOUT, PLACES_OF_KNOWN, PLACES_OF_STRANGER};
+use crate::limits::{DOOR_BODY_TIMEOUT, DOOR_UNREAD_MAX, PLACES_OF_KNOWN, PLACES_OF_STRANGER};
 
 #[tokio::test(start_paused = true)]
 async fn who_says_nothing_or_says_it_slowly_is_closed_in_time() {
@@ -71,18 +71,23 @@ fn porter(folder: &std::path::Path) -> Arc<Porter> {
     })
 }
 
+/// Whoever believes that porter's authority.
+fn trust(folder: &std::path::Path) -> rustls::ClientConfig {
+    let authority = Authority::read_or_make(&folder.join("ca.key")).expect("it was made");
+    let roots = authorities(authority.certificate.as_bytes()).expect("it is a certificate");
+    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring knows them")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
 /// Says something within TLS, and then a byte a second. What it is told until it is hung up on, and when that was.
 async fn drips(beginning: &str) -> (String, Duration) {
     let folder = tempfile::tempdir().expect("a folder");
     let porter = porter(folder.path());
     let tls = Arc::clone(&porter.logins.tls.now().config);
-    let authority = Authority::read_or_make(&folder.path().join("ca.key")).expect("it was made");
-    let roots = authorities(authority.certificate.as_bytes()).expect("it is a certificate");
-    let trust = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring knows them")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let trust = trust(folder.path());
     let (caller, socket) = tokio::io::duplex(64 << 10);
     let places = Places::default();
     let (_place, newcomer) = places.place(address("192.0.2.1")).expect("there is a place");
@@ -182,4 +187,61 @@ async fn who_does_not_log_in_leaves_places_to_others_and_is_closed_in_time() {
     newcomer.is_known();
     let overdue = timeout(DOOR_NEWCOMER_MAX * 2, newcomer.overdue()).await;
     assert!(overdue.is_err(), "who is logged in stays");
+}
+
+/// Has ada ask over HTTP/2 for what is not there, and let no more than so many bytes of the answer come. How long the
+/// connection lasts from then on; `ends`: with the hub.
+async fn reads_nothing(window: u32, ends: bool) -> Duration {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (porter, shutdown) = (porter(folder.path()), CancellationToken::new());
+    let tls = Arc::clone(&porter.logins.tls.now().config);
+    let mut trust = trust(folder.path());
+    trust.alpn_protocols = vec![b"h2".to_vec()];
+    let (caller, socket) = tokio::io::duplex(64 << 10);
+    let here = address("192.0.2.1");
+    let places = Places::default();
+    let (_place, newcomer) = places.place(here).expect("there is a place");
+    let stop = shutdown.clone();
+    let served = async {
+        let stream = secured(socket, &tls).await.expect("it speaks TLS");
+        Box::pin(converse(stream, here, newcomer, porter, stop)).await;
+        tokio::time::Instant::now()
+    };
+    let asks = async {
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(trust));
+        let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
+        let stream = connector.connect(name, caller).await.expect("it is TLS");
+        let mut http = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+        http.initial_stream_window_size(window);
+        let (mut sender, connection) = http.handshake(TokioIo::new(stream)).await.expect("it is HTTP/2");
+        let connection = tokio::spawn(connection);
+        let request = Request::get("https://hub/clusters/paris/api/v1/pods")
+            .header(http::header::AUTHORIZATION, "Bearer long-token-of-ada")
+            .body(http_body_util::Empty::<bytes::Bytes>::new())
+            .expect("a request");
+        let answer = sender.send_request(request).await.expect("it is answered");
+        assert!(answer.status().is_client_error(), "{answer:?}");
+        let begun = tokio::time::Instant::now();
+        if ends {
+            shutdown.cancel();
+        }
+        let _gone = connection.await;
+        drop((answer, sender));
+        begun
+    };
+    let both = async { tokio::join!(asks, served) };
+    let (begun, ended) = timeout(DOOR_UNREAD_MAX * 3, both).await.expect("it ends");
+    ended - begun
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_nothing_of_a_refusal_keeps_no_connection() {
+    let longest = DOOR_UNREAD_MAX + DOOR_JUDGED_AGAIN * 2;
+    let lasted = reads_nothing(0, false).await;
+    assert!(lasted <= longest, "nothing comes: {lasted:?}");
+    let longest = DOOR_IDLE_MAX + DOOR_JUDGED_AGAIN;
+    for ends in [false, true] {
+        let lasted = reads_nothing(1, ends).await;
+        assert!(lasted <= longest, "a byte comes, and the hub ends: {ends}: {lasted:?}");
+    }
 }
