@@ -82,6 +82,8 @@ fn a_copied_agent_is_called_a_duplicate_and_one_of_the_two_stays() {
     until_logged(&copy, LIMIT, "Connected to hub.");
     // It waits a minute before it dials again; nobody has to wait with it.
     until_logged(fleet.agent("amsterdam"), LIMIT, "Put off the next dial.");
+    // Before that tunnel is gone, whoever comes back is taken for the one that had it.
+    until_logged(fleet.agent("amsterdam"), LIMIT, "Lost connection to hub.");
     fleet.agent("amsterdam").signal("HUP");
     until_logged(fleet.agent("amsterdam"), LIMIT, "duplicate agent");
     let (reason, message) = eventually(LIMIT, "the duplicate is shown", || callers(&fleet, "amsterdam"));
@@ -146,8 +148,11 @@ fn a_denied_cluster_is_out_at_once_while_git_is_away_and_in_again_when_it_is_str
     fleet.start_agent("amsterdam");
     until_logged(fleet.agent("amsterdam"), LIMIT, "Connected to hub.");
     let missing = fleet.folder().join("nothing").display().to_string();
+    let key = fleet.folder().join("refused.key").display().to_string();
     let refused = Flotilla::run(&[
         "hub",
+        "--key",
+        &key,
         "--repository",
         &here.display().to_string(),
         "--deny-file",
