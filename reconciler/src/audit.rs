@@ -1,7 +1,7 @@
 //! The audit log: one line of JSON for each thing that somebody reached, in a file that only grows, or on stdout.
 //!
 //! In: lines. Out: the same lines, written by a thread of their own, which tries again what it could not write and says that
-//! it cannot. What a line says is whose log it is: the door for people has its own words, and [`stream`] those of one stream
+//! it cannot. What a line says is whose log it is: the door for people has its own words, and `StreamLine` those of one stream
 //! to a cluster. A payload, a query and a credential are in neither.
 
 mod folded;

@@ -2,7 +2,7 @@
 //!
 //! A path and a branch enter; the head's revision, its whole tree without a checkout ([`Source::tree`]), how it relates to
 //! the accepted one ([`Source::relation`]), what broken files said before ([`Source::previous`]) and since when a file says
-//! something ([`Source::introduced`]) leave. [`RefWatch`] says when to look again. A failed read is an error and never a
+//! something leave. [`RefWatch`] says when to look again. A failed read is an error and never a
 //! smaller tree. What files mean, and when to plan, is deliberately not here. Everything but the watch blocks: callers are
 //! under `spawn_blocking`.
 
