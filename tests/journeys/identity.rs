@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use flotilla_tests::{Flotilla, eventually};
+use flotilla_tests::{Flotilla, eventually, wait};
 use serde_json::Value;
 
 use super::support::*;
@@ -84,7 +84,10 @@ fn a_copied_agent_is_called_a_duplicate_and_one_of_the_two_stays() {
     until_logged(fleet.agent("amsterdam"), LIMIT, "Put off the next dial.");
     // While the copy waits for the Lease of the agent that was killed, whoever comes back takes its place.
     until_logged(&copy, LIMIT, "Applied delivery.");
-    std::thread::sleep(Duration::from_secs(2));
+    wait::throughout(Duration::from_secs(2), "the copy keeps its tunnel", || {
+        let log = copy.log();
+        (!log.contains("Put off the next dial.")).then_some(()).ok_or(log)
+    });
     fleet.agent("amsterdam").signal("HUP");
     until_logged(fleet.agent("amsterdam"), LIMIT, "duplicate agent");
     let (reason, message) = eventually(LIMIT, "the duplicate is shown", || callers(&fleet, "amsterdam"));
