@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Duration, Instant, timeout};
 
 use super::doorstep::{self, Doorstep, Known};
-use super::shares::Shares;
+use super::turns::Turns;
 use crate::limits::{
     HANDSHAKE_QUEUE_TIMEOUT, HANDSHAKES_MAX, HANDSHAKES_OF_PLAIN_MAX, HANDSHAKES_PER_SECOND_MIN, HANDSHAKES_QUEUED_MAX,
     HANDSHAKES_QUEUED_OF_PLAIN_MAX, PLACES_OF_KNOWN, PLACES_OF_STRANGER, PLACES_RESERVED,
@@ -21,8 +21,8 @@ pub(super) struct Arrivals {
     handshakes: Semaphore,
     /// Of all turns, those that others have than known networks.
     of_strangers: Semaphore,
-    turns_of_stranger: Shares,
-    turns_of_known: Shares,
+    turns_of_stranger: Turns,
+    turns_of_known: Turns,
     plain: Plain,
     known: Arc<Known>,
     rate: Mutex<Rate>,
@@ -77,8 +77,8 @@ impl Default for Arrivals {
             queue: Doorstep::new(HANDSHAKES_MAX + HANDSHAKES_QUEUED_MAX, Arc::clone(&known)),
             handshakes: Semaphore::new(HANDSHAKES_MAX),
             of_strangers: Semaphore::new(HANDSHAKES_MAX - HANDSHAKES_MAX / PLACES_RESERVED),
-            turns_of_stranger: Shares::of_each(HANDSHAKES_MAX / PLACES_OF_STRANGER),
-            turns_of_known: Shares::of_each(HANDSHAKES_MAX / PLACES_OF_KNOWN),
+            turns_of_stranger: Turns::of_each(HANDSHAKES_MAX / PLACES_OF_STRANGER),
+            turns_of_known: Turns::of_each(HANDSHAKES_MAX / PLACES_OF_KNOWN),
             plain: Plain {
                 queued: Arc::new(Semaphore::new(HANDSHAKES_QUEUED_OF_PLAIN_MAX)),
                 turns: Arc::new(Semaphore::new(HANDSHAKES_OF_PLAIN_MAX)),

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
-use super::door::{Part, Shares};
+use super::shares::{Part, Shares};
 use crate::limits::{
     ACCEPT_PAUSE, KNOWN_NETWORK_FORGOTTEN, KNOWN_NETWORKS_MAX, PLACES_OF_KNOWN, PLACES_OF_STRANGER, PLACES_RESERVED,
 };

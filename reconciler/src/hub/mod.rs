@@ -58,7 +58,9 @@ pub mod serve;
 mod session;
 mod shares;
 pub mod source;
+mod tally;
 pub mod tokens;
+mod turns;
 
 pub use deny::DenyError;
 pub use departing::{FORGET_CLUSTER, departed, findings as departed_findings};

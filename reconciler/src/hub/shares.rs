@@ -1,40 +1,50 @@
-//! What one address may have of what a listener has for all, so that nobody has all of it.
+//! Parts of a whole that several share: who has how many now, so that nobody has all.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Semaphore;
-
-use super::doorstep::network;
-
-/// Address → its share, for as long as something is taken of it. Of IPv6 one /48 is one address.
+/// How many parts each has.
 #[derive(Debug)]
-pub(super) struct Shares {
-    each: usize,
-    places: Mutex<BTreeMap<IpAddr, Weak<Semaphore>>>,
+pub(super) struct Shares<K: Ord>(Mutex<BTreeMap<K, usize>>);
+
+/// One part. It is given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Part<K: Ord> {
+    shares: Arc<Shares<K>>,
+    of: K,
 }
 
-impl Shares {
-    /// So much for each address.
-    pub(super) fn of_each(each: usize) -> Self {
-        Self {
-            each,
-            places: Mutex::default(),
-        }
+impl<K: Ord> Default for Shares<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
     }
+}
 
-    /// The share of an address.
-    pub(super) fn of(&self, address: IpAddr) -> Arc<Semaphore> {
-        let place = network(address);
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = places.get(&place).and_then(Weak::upgrade) {
-            return share;
+impl<K: Ord + Clone> Shares<K> {
+    /// One part more; `None`: they have `most` already.
+    pub(super) fn part(self: &Arc<Self>, of: K, most: usize) -> Option<Part<K>> {
+        let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = shares.entry(of.clone()).or_default();
+        if *parts >= most {
+            return None;
         }
-        places.retain(|_, share| share.strong_count() > 0);
-        let share = Arc::new(Semaphore::new(self.each));
-        places.insert(place, Arc::downgrade(&share));
-        share
+        *parts += 1;
+        Some(Part {
+            shares: Arc::clone(self),
+            of,
+        })
+    }
+}
+
+impl<K: Ord> Drop for Part<K> {
+    fn drop(&mut self) {
+        let mut shares = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parts) = shares.get_mut(&self.of) {
+            *parts -= 1;
+            if *parts == 0 {
+                shares.remove(&self.of);
+            }
+        }
     }
 }
 
@@ -43,21 +53,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_address_has_its_share_and_one_that_has_nothing_is_forgotten() {
-        let shares = Shares::of_each(2);
-        let take = |address: &str| {
-            let address = address.parse().expect("an address");
-            shares.of(address).try_acquire_owned().ok()
-        };
-        let taken: Vec<_> = ["192.0.2.1", "192.0.2.1", "2001:db8::1", "2001:db8::2"]
-            .map(take)
-            .into();
-        assert!(taken.iter().all(Option::is_some));
-        assert!(take("192.0.2.1").is_none());
-        assert!(take("2001:db8::3").is_none(), "a whole network is one address");
-        assert!(take("192.0.2.2").is_some(), "others have their own");
-        drop(taken);
-        assert!(take("192.0.2.1").is_some());
-        assert_eq!(shares.places.lock().expect("nobody panicked").len(), 1);
+    fn each_has_a_share_of_their_own_and_nothing_is_left_behind() {
+        let shares = Arc::<Shares<&str>>::default();
+        let mut parts: Vec<_> = (0..3).map(|_| shares.part("ada", 3)).collect();
+        assert!(parts.iter().all(Option::is_some));
+        assert!(shares.part("ada", 3).is_none());
+        assert!(shares.part("bob", 3).is_some(), "another one has theirs");
+        parts.pop();
+        assert!(shares.part("ada", 3).is_some(), "one was given back");
+        drop(parts);
+        assert!(shares.0.lock().expect("nobody panicked").is_empty());
     }
 }

@@ -40,6 +40,7 @@ use crate::hub::remote::Remote;
 use crate::hub::serve::{GitTimes, Routes};
 use crate::hub::session::Sessions;
 use crate::hub::source::{Source, full_branch_name};
+use crate::hub::tally::Tally;
 use crate::hub::tokens::TokenFile;
 use crate::hub::{door, gateway, serve};
 use crate::limits::{EVENTS_MAX, GOODBYE_TIMEOUT, PEER_FIRST_WORD_TIMEOUT, WRITE_RETRY, WRITE_RETRY_MAX};
@@ -95,7 +96,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     // One for all that write to it: two that write the same file would tear each other's lines.
     let audit = options.door.as_ref().and_then(|door| door.audit.as_ref());
     let audit = AuditLog::open(audit).map_err(HubError::Audit)?;
-    let tally = Arc::new(door::Tally::of(audit.lost()));
+    let tally = Arc::new(Tally::of(audit.lost()));
     let beside = beside(
         &options,
         (&state, &audit),

@@ -9,8 +9,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant};
 
 use super::answer::Refused;
-use crate::hub::door::{Limit, Part, Shares, Tally};
 use crate::hub::pace::Pace;
+use crate::hub::shares::{Part, Shares};
+use crate::hub::tally::{Limit, Tally};
 use crate::limits::{
     DEPENDANTS_QUESTIONS_OF_PERSON_MAX, DEPENDANTS_QUESTIONS_WAITING_MAX, EXPLANATIONS_MAX, EXPLANATIONS_OF_PERSON_MAX,
     PING_OF_ALL_EVERY, PING_OF_PERSON_EVERY, PINGS_OF_ALL_MAX, PINGS_OF_PERSON_MAX, PINGS_PEOPLE_MAX, SCRAPES_MAX,

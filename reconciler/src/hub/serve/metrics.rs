@@ -11,9 +11,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::hub::door::Counts;
 use crate::hub::engine::State;
 use crate::hub::observe::Observation;
+use crate::hub::tally::Counts;
 use crate::wire::{AgentCounts, Corrections};
 
 /// The content type of what [`text`] gives.

@@ -31,9 +31,9 @@ use super::table::Shape;
 use super::watch::Watch;
 use super::{discovery, list, metrics, one_cluster, openapi, reconcile};
 use crate::hub::asking::Asking;
-use crate::hub::door::Tally;
 use crate::hub::engine::State as Known;
 use crate::hub::peers::FirstWords;
+use crate::hub::tally::Tally;
 use crate::limits::{API_ANSWER_TIMEOUT, API_WATCHES_MAX};
 
 /// What every answer needs.

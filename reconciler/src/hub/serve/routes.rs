@@ -10,8 +10,8 @@ use super::router::{Context, router};
 use super::store::{GitTimes, Store};
 use crate::hub::SharedState;
 use crate::hub::asking::Asking;
-use crate::hub::door::Tally;
 use crate::hub::peers::FirstWords;
+use crate::hub::tally::Tally;
 
 /// What all listeners share.
 pub(in crate::hub) struct Routes(Context);

@@ -1,4 +1,4 @@
-//! What the door counts, for `/metrics`: by words of our own enums alone.
+//! What is counted of people's requests, for `/metrics`: by words of our own enums alone.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ impl LoginFailure {
 
 /// What was used up when a request was answered with 429.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::hub) enum Limit {
+pub(super) enum Limit {
     /// The places of a cluster.
     Cluster,
     /// A person's share of them.
@@ -67,31 +67,31 @@ impl Limit {
 
 /// Counts.
 #[derive(Debug, Default)]
-pub(in crate::hub) struct Tally {
+pub(super) struct Tally {
     counts: Mutex<Counts>,
     lost: Lost,
 }
 
 /// How often what happened.
 #[derive(Clone, Debug, Default)]
-pub(in crate::hub) struct Counts {
+pub(super) struct Counts {
     /// (class, code's class such as `2xx`) → answers.
-    pub(in crate::hub) answers: BTreeMap<(&'static str, &'static str), u64>,
+    pub(super) answers: BTreeMap<(&'static str, &'static str), u64>,
     /// Reason → logins.
-    pub(in crate::hub) failed_logins: BTreeMap<&'static str, u64>,
+    pub(super) failed_logins: BTreeMap<&'static str, u64>,
     /// What was used up → requests that were refused by it.
-    pub(in crate::hub) limited: BTreeMap<&'static str, u64>,
+    pub(super) limited: BTreeMap<&'static str, u64>,
     /// Audit lines that were never written, of people and of what comes by way of another hub.
-    pub(in crate::hub) audit_lines_lost: u64,
+    pub(super) audit_lines_lost: u64,
     /// Connections that found no place.
-    pub(in crate::hub) turned_away: u64,
+    pub(super) turned_away: u64,
     /// When the first certificate of the door's chain ends, in seconds since 1970; `None` without a door.
-    pub(in crate::hub) certificate_ends: Option<i64>,
+    pub(super) certificate_ends: Option<i64>,
 }
 
 impl Tally {
     /// With what an audit log loses.
-    pub(in crate::hub) fn of(lost: Lost) -> Self {
+    pub(super) fn of(lost: Lost) -> Self {
         Self {
             lost,
             ..Self::default()
@@ -117,7 +117,7 @@ impl Tally {
         self.with(|counts| *counts.failed_logins.entry(failure.as_str()).or_default() += 1);
     }
 
-    pub(in crate::hub) fn limited(&self, limit: Limit) {
+    pub(super) fn limited(&self, limit: Limit) {
         self.with(|counts| *counts.limited.entry(limit.as_str()).or_default() += 1);
     }
 
@@ -131,7 +131,7 @@ impl Tally {
     }
 
     /// All of it, now.
-    pub(in crate::hub) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> Counts {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         Counts {
             audit_lines_lost: self.lost.count(),
