@@ -9,11 +9,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
-use super::shares::{Part, Shares};
+use super::places::{self, Places};
 use crate::limits::{
     ACCEPT_PAUSE, KNOWN_NETWORK_FORGOTTEN, KNOWN_NETWORKS_MAX, PLACES_OF_KNOWN, PLACES_OF_STRANGER, PLACES_RESERVED,
 };
@@ -21,21 +20,15 @@ use crate::limits::{
 /// The places of a listener.
 #[derive(Debug)]
 pub(super) struct Doorstep {
-    of_all: Arc<Semaphore>,
-    /// For known networks alone.
-    reserved: Arc<Semaphore>,
+    /// Of networks. What is reserved is for known ones alone.
+    places: Places<IpAddr>,
     share_of_stranger: usize,
     share_of_known: usize,
-    shares: Arc<Shares<IpAddr>>,
     known: Arc<Known>,
 }
 
 /// A place, for as long as it is held.
-#[derive(Debug)]
-pub(super) struct Place {
-    _one: OwnedSemaphorePermit,
-    _share: Part<IpAddr>,
-}
+pub(super) type Place = places::Place<IpAddr>;
 
 /// Networks from which somebody proved who they are, and when they did last.
 #[derive(Debug, Default)]
@@ -46,11 +39,9 @@ impl Doorstep {
     pub(super) fn new(places: usize, known: Arc<Known>) -> Self {
         let reserved = places / PLACES_RESERVED;
         Self {
-            of_all: Arc::new(Semaphore::new(places - reserved)),
-            reserved: Arc::new(Semaphore::new(reserved)),
+            places: Places::with_reserved(places - reserved, reserved),
             share_of_stranger: places / PLACES_OF_STRANGER,
             share_of_known: places / PLACES_OF_KNOWN,
-            shares: Arc::default(),
             known,
         }
     }
@@ -58,22 +49,11 @@ impl Doorstep {
     /// `None`: there is no place, or the network has its share.
     pub(super) fn place(&self, from: IpAddr) -> Option<Place> {
         let from = network(from);
-        let is_known = self.known.has(from, Instant::now());
-        let most = if is_known {
-            self.share_of_known
-        } else {
-            self.share_of_stranger
+        let place = match self.known.has(from, Instant::now()) {
+            true => self.places.place_or_reserved(from, self.share_of_known),
+            false => self.places.place(from, self.share_of_stranger),
         };
-        let share = self.shares.part(from, most)?;
-        let one = Arc::clone(&self.of_all).try_acquire_owned();
-        let one = one.or_else(|full| match is_known {
-            true => Arc::clone(&self.reserved).try_acquire_owned(),
-            false => Err(full),
-        });
-        Some(Place {
-            _one: one.ok()?,
-            _share: share,
-        })
+        place.ok()
     }
 }
 

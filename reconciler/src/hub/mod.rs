@@ -44,6 +44,7 @@ mod options;
 mod pace;
 mod peers;
 mod pinging;
+mod places;
 mod planner;
 mod predict;
 mod predictors;

@@ -50,6 +50,7 @@ use self::login::Logins;
 use self::porter::Porter;
 use super::SharedState;
 use super::dispatch::Dispatch;
+use super::places::Places;
 use super::tally::Tally;
 use super::{shares, tally};
 use crate::audit::AuditLog;
@@ -126,8 +127,7 @@ pub(super) async fn run(
         name: process_name(),
         requests: AtomicU64::new(0),
         watches: Arc::default(),
-        own_answers: Arc::new(Semaphore::new(API_REQUESTS_MAX)),
-        own_answers_of: Arc::default(),
+        own_answers: Places::new(API_REQUESTS_MAX),
         written: Semaphore::new(DOOR_WRITTEN_MAX),
     };
     let audit = Arc::clone(&porter.audit);

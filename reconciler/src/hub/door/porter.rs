@@ -32,6 +32,7 @@ use super::verdict::{Aim, Asked, Verdict, is_for_anybody, verdict};
 use super::writes::{self, Written};
 use crate::hub::SharedState;
 use crate::hub::clock::seconds;
+use crate::hub::places::{Full, Places};
 use crate::hub::serve::{Asker, Refused};
 use crate::limits::{
     API_REQUESTS_OF_PERSON_MAX, API_WATCHES_OF_PERSON_MAX, DOOR_BODY_BYTES_MAX, DOOR_BODY_TIMEOUT,
@@ -66,9 +67,8 @@ pub(super) struct Porter {
     pub(super) requests: AtomicU64,
     /// Watches at the hub's own API, of each person.
     pub(super) watches: Arc<Shares<String>>,
-    /// Other answers of it, of everybody and of each person.
-    pub(super) own_answers: Arc<Semaphore>,
-    pub(super) own_answers_of: Arc<Shares<String>>,
+    /// Other answers of it.
+    pub(super) own_answers: Places<String>,
     /// Objects that are refused and read for their names.
     pub(super) written: Semaphore,
 }
@@ -258,11 +258,15 @@ impl Porter {
             let share = share.ok_or_else(|| self.limited(Limit::Watches, refusal::watches()))?;
             return Ok(vec![Box::new(share)]);
         }
-        let share = self.own_answers_of.part(user, API_REQUESTS_OF_PERSON_MAX);
-        let share = share.ok_or_else(|| self.limited(Limit::Requests, refusal::own_answers_of()))?;
-        let one = Arc::clone(&self.own_answers).try_acquire_owned();
-        let one = one.map_err(|_| self.limited(Limit::Requests, refusal::own_answers()))?;
-        Ok(vec![Box::new(share), Box::new(one)])
+        let place = self.own_answers.place(user, API_REQUESTS_OF_PERSON_MAX);
+        let place = place.map_err(|full| {
+            let refused = match full {
+                Full::Share => refusal::own_answers_of(),
+                Full::All => refusal::own_answers(),
+            };
+            self.limited(Limit::Requests, refused)
+        })?;
+        Ok(vec![Box::new(place)])
     }
 
     fn limited(&self, limit: Limit, refused: Refused) -> Refused {

@@ -3,14 +3,13 @@
 //! A place is held until the work is done and not until its caller went away: who asks and leaves again and again would have
 //! any number of it done otherwise.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant};
 
 use super::answer::Refused;
 use crate::hub::pace::Pace;
-use crate::hub::shares::{Part, Shares};
+use crate::hub::places::{Place, Places};
 use crate::hub::tally::{Limit, Tally};
 use crate::limits::{
     DEPENDANTS_QUESTIONS_OF_PERSON_MAX, DEPENDANTS_QUESTIONS_WAITING_MAX, EXPLANATIONS_MAX, EXPLANATIONS_OF_PERSON_MAX,
@@ -25,9 +24,9 @@ pub(in crate::hub) struct Asker(pub(in crate::hub) String);
 /// All that is counted.
 #[derive(Debug)]
 pub(super) struct Costs {
-    explanations: Places,
-    questions: Places,
-    scrapes: Places,
+    explanations: Work,
+    questions: Work,
+    scrapes: Work,
     pings: Mutex<Pings>,
 }
 
@@ -37,49 +36,37 @@ struct Pings {
     of_person: Pace<String>,
 }
 
-/// Places for one kind of work.
+/// One kind of work: places for it, and how many of them one person may have.
 #[derive(Debug)]
-struct Places {
-    all: Arc<Semaphore>,
+struct Work {
+    places: Places<String>,
     of_person: usize,
-    people: Arc<Shares<String>>,
 }
 
-/// A place, until the work is done.
-#[derive(Debug)]
-pub(super) struct Place {
-    _one: OwnedSemaphorePermit,
-    _share: Part<String>,
-}
-
-impl Places {
+impl Work {
     fn new(all: usize, of_person: usize) -> Self {
         Self {
-            all: Arc::new(Semaphore::new(all)),
+            places: Places::new(all),
             of_person,
-            people: Arc::default(),
         }
     }
 
-    fn place(&self, who: &Asker) -> Option<Place> {
+    fn place(&self, who: &Asker) -> Option<Place<String>> {
         let most = match who.0.is_empty() {
             // Whoever is on this machine and nobody's name: all that there is.
             true => usize::MAX,
             false => self.of_person,
         };
-        Some(Place {
-            _share: self.people.part(who.0.clone(), most)?,
-            _one: Arc::clone(&self.all).try_acquire_owned().ok()?,
-        })
+        self.places.place(who.0.clone(), most).ok()
     }
 }
 
 impl Default for Costs {
     fn default() -> Self {
         Self {
-            explanations: Places::new(EXPLANATIONS_MAX, EXPLANATIONS_OF_PERSON_MAX),
-            questions: Places::new(DEPENDANTS_QUESTIONS_WAITING_MAX, DEPENDANTS_QUESTIONS_OF_PERSON_MAX),
-            scrapes: Places::new(SCRAPES_MAX, SCRAPES_OF_PERSON_MAX),
+            explanations: Work::new(EXPLANATIONS_MAX, EXPLANATIONS_OF_PERSON_MAX),
+            questions: Work::new(DEPENDANTS_QUESTIONS_WAITING_MAX, DEPENDANTS_QUESTIONS_OF_PERSON_MAX),
+            scrapes: Work::new(SCRAPES_MAX, SCRAPES_OF_PERSON_MAX),
             pings: Mutex::new(Pings {
                 of_all: Pace::new(PING_OF_ALL_EVERY, PINGS_OF_ALL_MAX, 1),
                 of_person: Pace::new(PING_OF_PERSON_EVERY, PINGS_OF_PERSON_MAX, PINGS_PEOPLE_MAX),
@@ -90,19 +77,19 @@ impl Default for Costs {
 
 impl Costs {
     /// A place to explain a unit.
-    pub(super) fn explanation(&self, who: &Asker, tally: &Tally) -> Result<Place, Refused> {
+    pub(super) fn explanation(&self, who: &Asker, tally: &Tally) -> Result<Place<String>, Refused> {
         let place = self.explanations.place(who);
         place.ok_or_else(|| too_many(tally, Limit::Explanations, "units are explained", 1))
     }
 
     /// A place to ask a cluster what goes with objects.
-    pub(super) fn question(&self, who: &Asker, tally: &Tally) -> Result<Place, Refused> {
+    pub(super) fn question(&self, who: &Asker, tally: &Tally) -> Result<Place<String>, Refused> {
         let place = self.questions.place(who);
         place.ok_or_else(|| too_many(tally, Limit::Questions, "questions to clusters wait", 1))
     }
 
     /// A place to write the metrics.
-    pub(super) fn scrape(&self, who: &Asker, tally: &Tally) -> Result<Place, Refused> {
+    pub(super) fn scrape(&self, who: &Asker, tally: &Tally) -> Result<Place<String>, Refused> {
         let place = self.scrapes.place(who);
         place.ok_or_else(|| too_many(tally, Limit::Scrapes, "metrics are written", 1))
     }

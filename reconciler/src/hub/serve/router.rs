@@ -109,7 +109,7 @@ impl Context {
 
     /// Holds a place to explain something, for a test.
     #[cfg(test)]
-    pub(super) fn explaining(&self, who: &str) -> super::costs::Place {
+    pub(super) fn explaining(&self, who: &str) -> crate::hub::places::Place<String> {
         let place = self.costs.explanation(&Asker(who.to_owned()), &self.tally);
         place.expect("there is a place")
     }

@@ -65,8 +65,7 @@ fn porter(folder: &std::path::Path) -> Arc<Porter> {
         name: "hub".to_owned(),
         requests: std::sync::atomic::AtomicU64::new(0),
         watches: Arc::default(),
-        own_answers: Arc::new(Semaphore::new(1)),
-        own_answers_of: Arc::default(),
+        own_answers: crate::hub::places::Places::new(1),
         written: Semaphore::new(1),
     })
 }
