@@ -2,7 +2,10 @@
 //!
 //! The agent asks with a nonce of its own. The hub answers with all its keys, each of which signs the nonce and the whole
 //! list, so that no server in between can leave one out, add one, or tell an answer of before. An agent that knows one of
-//! the keys believes the list. Where it keeps it, and what it dials with, is deliberately not here.
+//! the keys believes the list. Other hubs ask as agents do. Where it is kept, and what is dialled with it, is deliberately not
+//! here.
+
+mod ask;
 
 use std::collections::BTreeSet;
 
@@ -11,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use tunnel::{PublicKey, SecretKey};
 
+pub use self::ask::{AskError, ask};
 use crate::limits::{HUB_KEY_SETS_MAX, HUB_KEYS_MAX, HUBS_ASKED_ABOUT_MAX};
 
 /// The agent's question.

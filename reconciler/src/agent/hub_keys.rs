@@ -4,26 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
-use tunnel::{KeyError, Opener, PublicKey, TargetClass};
+use tunnel::{Opener, PublicKey, TargetClass};
 
 use super::deliver::Holdings;
-use crate::key_sets::{HubKeysError, KeyAnswer, KeyQuestion, KeysKept};
-use crate::limits::{KEY_MESSAGE_BYTES_MAX, KEY_STEP_TIMEOUT};
-use crate::wire::{FramingError, read_message_within, write_message};
-
-/// Why an agent goes on with the keys that it knew.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
-    #[error("failed to make a nonce")]
-    Nonce(#[source] KeyError),
-    #[error("the stream failed")]
-    Stream(#[source] FramingError),
-    #[error("the hub did not answer")]
-    Silent,
-    #[error("the keys are not believed")]
-    Unbelieved(#[source] HubKeysError),
-}
+use crate::key_sets::{self, AskError};
+use crate::limits::KEY_STEP_TIMEOUT;
 
 /// Asks, and asks again in the same stream, which a hub answers once it has other keys or denies other hubs.
 pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener, denies: impl Fn(BTreeSet<PublicKey>) + Send) {
@@ -44,46 +29,17 @@ pub(super) async fn ask(holdings: Arc<Holdings>, opener: Opener, denies: impl Fn
     }
 }
 
-/// One question, its answer, and the word that it is kept; and so on until the hub says no more.
-pub(super) async fn converse<S>(
-    holdings: &Holdings,
-    stream: S,
-    denies: impl Fn(BTreeSet<PublicKey>),
-) -> Result<(), AskError>
+async fn converse<S>(holdings: &Holdings, stream: S, denies: impl Fn(BTreeSet<PublicKey>)) -> Result<(), AskError>
 where
     S: AsyncRead + AsyncWrite,
 {
-    let (reader, writer) = tokio::io::split(stream);
-    let (mut reader, mut writer) = (Box::pin(reader), Box::pin(writer));
-    let mut is_first = true;
-    loop {
-        let question = KeyQuestion::new(tunnel::fresh_bytes().map_err(AskError::Nonce)?);
-        let question = question.about(&holdings.hub_keys());
-        write_message(&mut writer, &question).await.map_err(AskError::Stream)?;
-        let answer = read_message_within::<_, KeyAnswer>(&mut reader, KEY_MESSAGE_BYTES_MAX);
-        let answer = match is_first {
-            true => timeout(KEY_STEP_TIMEOUT, answer).await.map_err(|_| AskError::Silent)?,
-            // Until the hub has other keys, or denies others of those hubs.
-            false => answer.await,
-        };
-        let answer = match answer.map_err(AskError::Stream)? {
-            Some(answer) => answer,
-            None if is_first => return Err(AskError::Silent),
-            None => return Ok(()),
-        };
-        let keys = answer.keys.len();
-        let told = answer.proven(&question).map_err(AskError::Unbelieved)?;
-        let denied = answer.denied(&question).map_err(AskError::Unbelieved)?;
-        holdings.take_hub_keys(told).await.map_err(AskError::Unbelieved)?;
-        // Of a hub whose keys are believed.
-        if let Some(denied) = denied {
-            denies(denied);
-        }
-        write_message(&mut writer, &KeysKept { keys })
-            .await
-            .map_err(AskError::Stream)?;
-        is_first = false;
-    }
+    key_sets::ask(
+        stream,
+        || holdings.hub_keys(),
+        |told| holdings.take_hub_keys(told),
+        denies,
+    )
+    .await
 }
 
 #[cfg(test)]
@@ -94,6 +50,9 @@ mod tests {
 
     use super::*;
     use crate::agent::{Journal, Store};
+    use crate::key_sets::{HubKeysError, KeyAnswer, KeysKept};
+    use crate::limits::KEY_MESSAGE_BYTES_MAX;
+    use crate::wire::{read_message_within, write_message};
 
     fn key() -> SecretKey {
         SecretKey::generate().expect("there is randomness")

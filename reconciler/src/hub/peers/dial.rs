@@ -25,12 +25,12 @@ use crate::hub::engine::{Event, KeyWish};
 use crate::hub::keys::HubKeys;
 use crate::hub::registry::Registry;
 use crate::hub::session::drained;
-use crate::key_sets::{KeyAnswer, KeyQuestion, KeysKept};
+use crate::key_sets::{self, HubKeysError, KeySet};
 use crate::limits::{
-    DRAIN_TIMEOUT, KEY_MESSAGE_BYTES_MAX, KEY_STEP_TIMEOUT, PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE,
-    SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT,
+    DRAIN_TIMEOUT, KEY_STEP_TIMEOUT, PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE, SESSION_CLOSE_TIMEOUT,
+    SESSION_STEP_TIMEOUT,
 };
-use crate::wire::{Hop, PeerWord, WITH_ASKS, read_message, read_message_within, write_message};
+use crate::wire::{Hop, PeerWord, WITH_ASKS, read_message};
 
 /// What dialling other hubs needs.
 #[derive(Clone)]
@@ -226,9 +226,8 @@ impl Connection {
 
     /// Follows the other hub's keys, on the first connection alone, as long as that stands.
     async fn learn(&self, opener: &Opener) -> String {
-        if self.place == 0
-            && let Err(error) = self.converse(opener).await
-        {
+        if self.place == 0 {
+            let error = self.converse(opener).await.err();
             tracing::debug!(peer = %self.peer.url, error, "Follows another hub's keys no more.");
         }
         std::future::pending().await
@@ -237,26 +236,19 @@ impl Connection {
     async fn converse(&self, opener: &Opener) -> Result<(), String> {
         // An older hub refuses it.
         let stream = opener.open(TargetClass::Keys, "", KEY_STEP_TIMEOUT).await;
-        let mut stream = Box::pin(stream.map_err(|error| error.to_string())?);
-        loop {
-            let question = KeyQuestion::new(tunnel::fresh_bytes().map_err(|error| line(&error))?);
-            write_message(&mut stream, &question)
-                .await
-                .map_err(|error| line(&error))?;
-            // Until that hub has other keys.
-            let answer = read_message_within::<_, KeyAnswer>(&mut stream, KEY_MESSAGE_BYTES_MAX).await;
-            let answer = answer.map_err(|error| line(&error))?.ok_or("it says no more")?;
-            let keys = answer.keys.len();
-            let told = answer.proven(&question);
-            let taken = told.and_then(|told| self.dialling.peer_keys.take(&self.peer.url, told));
-            if taken.map_err(|error| line(&error))? {
-                // docs/register-a-cluster.md quotes this line.
-                tracing::info!(peer = %self.peer.url, keys, "Follows another hub's keys; name them in --peer at the next start.");
-            }
-            write_message(&mut stream, &KeysKept { keys })
-                .await
-                .map_err(|error| line(&error))?;
+        let stream = stream.map_err(|error| error.to_string())?;
+        let take = |told| std::future::ready(self.take_keys(told));
+        let asked = key_sets::ask(stream, Vec::new, take, |_| {}).await;
+        asked.map_err(|error| line(&error))
+    }
+
+    fn take_keys(&self, told: KeySet) -> Result<(), HubKeysError> {
+        let keys = told.iter().count();
+        if self.dialling.peer_keys.take(&self.peer.url, told)? {
+            // docs/register-a-cluster.md quotes this line.
+            tracing::info!(peer = %self.peer.url, keys, "Follows another hub's keys; name them in --peer at the next start.");
         }
+        Ok(())
     }
 
     /// Hears what the other hub tells, on the first connection alone, until that ends; says why.
