@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tunnel::{Open, OpenCode, OpenError, Opener, TargetClass};
 
 use super::clock::seconds;
-use super::connections::{Connections, TUNNEL_TARGET, TunnelWord, View};
+use super::connections::Connections;
 use super::dispatch::Dispatch;
 use super::engine::State;
 use super::peers::{ByHop, Others};
@@ -31,7 +31,10 @@ use crate::limits::{
     DEPENDANTS_ANSWER_TIMEOUT, DEPENDANTS_QUESTIONS_MAX, PEER_ANSWER_TIMEOUT, SESSION_STEP_TIMEOUT,
     TUNNEL_WORD_BYTES_MAX,
 };
-use crate::wire::{Dependants, DependantsQuestion, FramingError, read_message, read_message_within, write_message};
+use crate::wire::{
+    Dependants, DependantsQuestion, FramingError, TUNNEL_TARGET, TunnelSeen, TunnelWord, read_message,
+    read_message_within, write_message,
+};
 
 /// How a cluster is asked.
 #[derive(Clone)]
@@ -135,7 +138,7 @@ impl Asking {
     }
 
     /// What is known of a cluster's tunnel.
-    pub(super) fn tunnel(&self, cluster: &ClusterName) -> View {
+    pub(super) fn tunnel(&self, cluster: &ClusterName) -> TunnelSeen {
         self.connections.view(cluster)
     }
 

@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use render::ClusterName;
-use serde::{Deserialize, Serialize};
 use tunnel::{PeerInfo, PublicKey, Session};
 
 use super::clock::seconds;
+use crate::wire::{StandingTunnel, TunnelEnd, TunnelRefusal, TunnelSeen};
 
 /// Cluster → what is known of its tunnels.
 #[derive(Default)]
@@ -21,8 +21,8 @@ pub(super) struct Connections {
 #[derive(Default)]
 struct Known {
     standing: Option<Standing>,
-    ended: Option<Ended>,
-    refused: Option<Refused>,
+    ended: Option<TunnelEnd>,
+    refused: Option<TunnelRefusal>,
 }
 
 struct Standing {
@@ -41,66 +41,6 @@ pub(super) struct Agent {
     pub(super) instance: String,
     /// Since when it is connected, in seconds since 1970.
     pub(super) since: i64,
-}
-
-/// How the last tunnel ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Ended {
-    /// In seconds since 1970.
-    pub(super) at: i64,
-    /// In words.
-    pub(super) why: String,
-}
-
-/// An agent that said this cluster's name and was not let in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Refused {
-    /// The last time, in seconds since 1970.
-    pub(super) at: i64,
-    /// In words.
-    pub(super) why: String,
-    /// How often since the hub started.
-    pub(super) times: u64,
-    /// From where the last time.
-    pub(super) from: Option<SocketAddr>,
-}
-
-/// What there is to say of one cluster's tunnel now.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct View {
-    /// `None`: there is none.
-    pub(super) tunnel: Option<TunnelView>,
-    pub(super) last_end: Option<Ended>,
-    pub(super) last_refusal: Option<Refused>,
-}
-
-/// A tunnel that stands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TunnelView {
-    pub(super) since: i64,
-    /// The agent's, as it says.
-    pub(super) version: String,
-    pub(super) key: String,
-    /// Whether it said that all of the hub's keys outlive it.
-    pub(super) has_hub_keys: bool,
-    /// Streams that are open.
-    pub(super) streams: usize,
-    /// Of the last answered ping.
-    pub(super) rtt_ms: Option<f64>,
-}
-
-/// The target of a question of another hub's, for [`TunnelWord`].
-pub(super) const TUNNEL_TARGET: &str = "tunnel";
-
-/// What a hub knows of a cluster's tunnel, told to another one that is asked by a person.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TunnelWord {
-    /// That hub's version.
-    pub(super) hub: String,
-    pub(super) seen: View,
 }
 
 impl Connections {
@@ -165,7 +105,7 @@ impl Connections {
             .is_some_and(|standing| standing.peer.epoch == epoch)
         {
             known.standing = None;
-            known.ended = Some(Ended {
+            known.ended = Some(TunnelEnd {
                 at: seconds(),
                 why: why.to_owned(),
             });
@@ -178,7 +118,7 @@ impl Connections {
         let known = clusters.entry(cluster.clone()).or_default();
         let times = known.refused.as_ref().map_or(0, |refused| refused.times) + 1;
         let at = seconds();
-        known.refused = Some(Refused { at, why, times, from });
+        known.refused = Some(TunnelRefusal { at, why, times, from });
     }
 
     /// How many tunnels stand.
@@ -197,14 +137,14 @@ impl Connections {
     }
 
     /// What is known of one cluster.
-    pub(super) fn view(&self, cluster: &ClusterName) -> View {
+    pub(super) fn view(&self, cluster: &ClusterName) -> TunnelSeen {
         let clusters = self.clusters();
         let Some(known) = clusters.get(cluster) else {
-            return View::default();
+            return TunnelSeen::default();
         };
         let tunnel = known.standing.as_ref().map(|standing| {
             let session = standing.session.upgrade();
-            TunnelView {
+            StandingTunnel {
                 since: standing.since,
                 version: standing.peer.version.clone(),
                 key: standing.peer.key.to_string(),
@@ -215,7 +155,7 @@ impl Connections {
                     .map(|rtt| rtt.as_secs_f64() * 1e3),
             }
         });
-        View {
+        TunnelSeen {
             tunnel,
             last_end: known.ended.clone(),
             last_refusal: known.refused.clone(),
@@ -248,7 +188,7 @@ mod tests {
     #[test]
     fn the_newest_tunnel_is_shown_and_its_end_is_remembered_in_words() {
         let (connections, oslo) = (Connections::default(), ClusterName::parse("oslo").expect("a name"));
-        assert_eq!(connections.view(&oslo), View::default());
+        assert_eq!(connections.view(&oslo), TunnelSeen::default());
         connections.begin(&oslo, peer(6), Weak::new());
         connections.begin(&oslo, peer(5), Weak::new());
         connections.end(&oslo, 5, "a newer session took its place");

@@ -27,7 +27,9 @@ pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit
 pub use facts::{Facts, NodeFacts, NodeStatistics};
 pub use framing::{FramingError, read_message, read_message_within, write_message};
 pub use intake::Intake;
-pub use peer::{Hop, HopError, PeerWord, WITH_ASKS};
+pub use peer::{
+    Hop, HopError, PeerWord, StandingTunnel, TUNNEL_TARGET, TunnelEnd, TunnelRefusal, TunnelSeen, TunnelWord, WITH_ASKS,
+};
 pub use ping::{PING_TARGET, Pong};
 pub use report::{
     Corrections, Counts, FieldDrift, Health, ObjectDrift, ObjectResult, ObjectState, Report, UnitReport, UnitState,

@@ -1,6 +1,7 @@
 //! What hubs over one state say to each other.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use render::ClusterName;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,9 @@ use crate::key_wish::CarriedWish;
 /// The target of the stream on which a hub hears another one: it understands what agents ask for, too. An older hub names
 /// none, and hears of connected clusters alone.
 pub const WITH_ASKS: &str = "asks";
+
+/// The target of a question for [`TunnelWord`].
+pub const TUNNEL_TARGET: &str = "tunnel";
 
 /// What one hub tells another of the clusters that are connected to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -71,6 +75,68 @@ impl PeerWord {
             clusters: clusters.iter().map(text).collect(),
         }
     }
+}
+
+/// What a hub knows of a cluster's tunnel, told to another one that is asked by a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TunnelWord {
+    /// That hub's version.
+    pub hub: String,
+    /// What it knows.
+    pub seen: TunnelSeen,
+}
+
+/// What there is to say of one cluster's tunnel now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TunnelSeen {
+    /// `None`: there is none.
+    pub tunnel: Option<StandingTunnel>,
+    /// How the one before it ended.
+    pub last_end: Option<TunnelEnd>,
+    /// Who was not let in last.
+    pub last_refusal: Option<TunnelRefusal>,
+}
+
+/// A tunnel that stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StandingTunnel {
+    /// In seconds since 1970.
+    pub since: i64,
+    /// The agent's, as it says.
+    pub version: String,
+    /// The key that the agent proved, as text.
+    pub key: String,
+    /// Whether it said that all of the hub's keys outlive it.
+    pub has_hub_keys: bool,
+    /// Streams that are open.
+    pub streams: usize,
+    /// Of the last answered ping.
+    pub rtt_ms: Option<f64>,
+}
+
+/// How the last tunnel ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TunnelEnd {
+    /// In seconds since 1970.
+    pub at: i64,
+    /// In words.
+    pub why: String,
+}
+
+/// An agent that said this cluster's name and was not let in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TunnelRefusal {
+    /// The last time, in seconds since 1970.
+    pub at: i64,
+    /// In words.
+    pub why: String,
+    /// How often since the hub started.
+    pub times: u64,
+    /// From where the last time.
+    pub from: Option<SocketAddr>,
 }
 
 /// Where a stream goes that one hub opens at another: to a cluster whose tunnel is there.

@@ -21,7 +21,7 @@ use super::{NAMES, PeerKeys, now_ms};
 use crate::audit::AuditLog;
 use crate::fault::line;
 use crate::hub::SharedState;
-use crate::hub::connections::{Connections, TUNNEL_TARGET, TunnelWord};
+use crate::hub::connections::Connections;
 use crate::hub::dispatch::Dispatch;
 use crate::hub::doorstep::{self, Doorstep, Known, Place};
 use crate::hub::keys::{self, HubKeys};
@@ -30,7 +30,7 @@ use crate::hub::session::drained;
 use crate::limits::{
     DRAIN_TIMEOUT, GATE_END_TIMEOUT, PEER_HANDSHAKES_MAX, PEER_RESYNC, PEER_TICK, SESSION_CLOSE_TIMEOUT,
 };
-use crate::wire::{FramingError, Hop, PeerWord, WITH_ASKS, write_message};
+use crate::wire::{FramingError, Hop, PeerWord, TUNNEL_TARGET, TunnelWord, WITH_ASKS, write_message};
 
 /// What this hub is asked by: what it knows, who is connected to it, and what it carries.
 #[derive(Clone)]

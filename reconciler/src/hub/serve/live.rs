@@ -8,8 +8,8 @@ use render::time::rfc3339;
 use serde_json::{Value, json};
 
 use super::resource::Resource;
-use crate::hub::connections::TunnelView;
 use crate::hub::source::Sought;
+use crate::wire::StandingTunnel;
 use crate::words::age;
 
 /// What they are made from.
@@ -60,7 +60,7 @@ impl Live {
     }
 
     /// Puts the cells where the columns have them; `tunnel` is the cluster's, where this hub has it.
-    pub(super) fn fill(&self, cells: &mut [Value], tunnel: Option<&TunnelView>, now: i64) {
+    pub(super) fn fill(&self, cells: &mut [Value], tunnel: Option<&StandingTunnel>, now: i64) {
         let columns = Resource::ManagedClusters.columns().iter();
         for (cell, column) in cells.iter_mut().zip(columns) {
             let text = match column.name {
@@ -75,14 +75,14 @@ impl Live {
     }
 
     /// The agent's version, with a star where it is not this hub's.
-    fn agent(&self, tunnel: Option<&TunnelView>) -> Option<String> {
+    fn agent(&self, tunnel: Option<&StandingTunnel>) -> Option<String> {
         let version = tunnel.map_or(self.agent.as_str(), |tunnel| tunnel.version.as_str());
         let star = if version == env!("CARGO_PKG_VERSION") { "" } else { "*" };
         (!version.is_empty()).then(|| format!("{version}{star}"))
     }
 
     /// Of the key that the agent proved; of the file's only one where nobody did here.
-    fn key_age(&self, tunnel: Option<&TunnelView>, now: i64) -> Option<String> {
+    fn key_age(&self, tunnel: Option<&StandingTunnel>, now: i64) -> Option<String> {
         let used = match (tunnel, self.keys.as_slice()) {
             (None, []) => return None,
             (None, [only]) => Some(only),
@@ -97,8 +97,8 @@ impl Live {
 mod tests {
     use super::*;
 
-    fn tunnel(version: &str, key: &str, rtt_ms: Option<f64>) -> TunnelView {
-        TunnelView {
+    fn tunnel(version: &str, key: &str, rtt_ms: Option<f64>) -> StandingTunnel {
+        StandingTunnel {
             since: 0,
             version: version.to_owned(),
             key: key.to_owned(),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(live: &Live, tunnel: Option<&TunnelView>, expected: [&str; 4]) {
+    fn check(live: &Live, tunnel: Option<&StandingTunnel>, expected: [&str; 4]) {
         let columns = Resource::ManagedClusters.columns();
         let mut cells = vec![Value::Null; columns.len()];
         live.fill(&mut cells, tunnel, 1_000_000);
