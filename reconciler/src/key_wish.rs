@@ -67,13 +67,18 @@ impl CarriedWish {
             &self.wish.old
         };
         let used = used.key.parse();
-        let binding = STANDARD.decode(&self.binding).unwrap_or_default();
         let within = Within {
             cluster,
             used: used.map_err(|_| WishError::NotAKey(String::new()))?,
-            binding: binding.try_into().map_err(|_| WishError::OtherTunnel)?,
+            binding: self.binding()?,
         };
         self.wish.proven(&within)
+    }
+
+    /// The word of the tunnel that it came by.
+    pub(crate) fn binding(&self) -> Result<[u8; 32], WishError> {
+        let binding = STANDARD.decode(&self.binding).unwrap_or_default();
+        binding.try_into().map_err(|_| WishError::OtherTunnel)
     }
 }
 

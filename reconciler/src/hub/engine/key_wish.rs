@@ -56,9 +56,7 @@ impl KeyWish {
     /// One that another hub tells, verified.
     pub(in crate::hub) fn of(cluster: &ClusterName, carried: &CarriedWish) -> Result<Self, WishError> {
         let proven = carried.proven(cluster)?;
-        let binding = STANDARD.decode(&carried.binding).unwrap_or_default();
-        let binding = binding.try_into().map_err(|_| WishError::OtherTunnel)?;
-        let proof = Arc::new((carried.wish.clone(), binding));
+        let proof = Arc::new((carried.wish.clone(), carried.binding()?));
         Ok(Self::new(proven, (carried.from, carried.since, carried.last), proof))
     }
 
