@@ -38,10 +38,7 @@ pub(super) fn not_in(not: NotIn) -> Refused {
     match not {
         NotIn::Missing => unauthorized("log in with a client certificate or a bearer token"),
         NotIn::Wrong => unauthorized("this login is nobody's, or counts no more"),
-        NotIn::TooMany(wait) => {
-            let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-            Refused::too_many("too many logins from there were wrong").retry_after(seconds)
-        }
+        NotIn::TooMany(wait) => Refused::too_many("too many logins from there were wrong").retry_in(wait),
     }
 }
 

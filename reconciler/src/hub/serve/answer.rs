@@ -3,6 +3,7 @@
 use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::time::Duration;
 
 /// What every writer is told.
 pub(super) const READ_ONLY: &str = "this API is read-only: change the fleet with a commit and `git push`";
@@ -95,6 +96,11 @@ impl Refused {
         }
     }
 
+    /// The same, which is worth another try once a wait is over: said in whole seconds that are more than it, and never none.
+    pub(in crate::hub) fn retry_in(self, wait: Duration) -> Self {
+        self.retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))
+    }
+
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -157,4 +163,23 @@ pub(super) fn typed(content_type: &'static str, body: impl Into<Body>) -> Respon
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_to_wait_is_told_whole_seconds_and_never_none() {
+        for (wait, expected) in [
+            (Duration::ZERO, 1),
+            (Duration::from_millis(1_500), 2),
+            (Duration::MAX, u32::MAX),
+        ] {
+            let refused = Refused::too_many("too many").retry_in(wait);
+            assert_eq!(refused.status()["details"]["retryAfterSeconds"], expected, "{wait:?}");
+            let response = Response::from(refused);
+            assert_eq!(response.headers()[header::RETRY_AFTER], expected.to_string().as_str());
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::answer::Refused;
 use crate::hub::pace::Pace;
@@ -79,19 +79,19 @@ impl Costs {
     /// A place to explain a unit.
     pub(super) fn explanation(&self, who: &Asker, tally: &Tally) -> Result<Place<String>, Refused> {
         let place = self.explanations.place(who);
-        place.ok_or_else(|| too_many(tally, Limit::Explanations, "units are explained", 1))
+        place.ok_or_else(|| too_many(tally, Limit::Explanations, "units are explained"))
     }
 
     /// A place to ask a cluster what goes with objects.
     pub(super) fn question(&self, who: &Asker, tally: &Tally) -> Result<Place<String>, Refused> {
         let place = self.questions.place(who);
-        place.ok_or_else(|| too_many(tally, Limit::Questions, "questions to clusters wait", 1))
+        place.ok_or_else(|| too_many(tally, Limit::Questions, "questions to clusters wait"))
     }
 
     /// A place to write the metrics.
     pub(super) fn scrape(&self, who: &Asker, tally: &Tally) -> Result<Place<String>, Refused> {
         let place = self.scrapes.place(who);
-        place.ok_or_else(|| too_many(tally, Limit::Scrapes, "metrics are written", 1))
+        place.ok_or_else(|| too_many(tally, Limit::Scrapes, "metrics are written"))
     }
 
     /// So many pings, of which none is sent where there is no room for all.
@@ -105,20 +105,15 @@ impl Costs {
             None if who.0.is_empty() => Ok(()),
             None => pings.of_person.take(&who.0, times, now),
         };
-        taken.map_err(|wait| too_many(tally, Limit::Pings, "pings are sent", whole_seconds(wait)))?;
+        taken.map_err(|wait| too_many(tally, Limit::Pings, "pings are sent").retry_in(wait))?;
         pings.of_all.note((), times, now);
         Ok(())
     }
 }
 
-fn too_many(tally: &Tally, limit: Limit, what: &str, seconds: u32) -> Refused {
+fn too_many(tally: &Tally, limit: Limit, what: &str) -> Refused {
     tally.limited(limit);
-    Refused::too_many(format!("as many {what} already as this hub allows at a time")).retry_after(seconds)
-}
-
-/// Rounded up, and never none.
-fn whole_seconds(wait: Duration) -> u32 {
-    u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1)
+    Refused::too_many(format!("as many {what} already as this hub allows at a time"))
 }
 
 #[cfg(test)]
