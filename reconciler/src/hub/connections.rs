@@ -113,12 +113,16 @@ impl Connections {
     }
 
     /// Somebody said this registered cluster's name and was refused.
-    pub(super) fn refused(&self, cluster: &ClusterName, why: String, from: Option<SocketAddr>) {
+    pub(super) fn refused(&self, cluster: &ClusterName, why: String, from: SocketAddr) {
         let mut clusters = self.clusters();
         let known = clusters.entry(cluster.clone()).or_default();
         let times = known.refused.as_ref().map_or(0, |refused| refused.times) + 1;
-        let at = seconds();
-        known.refused = Some(TunnelRefusal { at, why, times, from });
+        known.refused = Some(TunnelRefusal {
+            at: seconds(),
+            why,
+            times,
+            from: Some(from),
+        });
     }
 
     /// How many tunnels stand.
@@ -216,9 +220,11 @@ mod tests {
     #[test]
     fn knocks_are_counted_and_the_last_one_is_told() {
         let (connections, oslo) = (Connections::default(), ClusterName::parse("oslo").expect("a name"));
-        connections.refused(&oslo, "another key".to_owned(), None);
-        connections.refused(&oslo, "another version".to_owned(), None);
+        let from = "192.0.2.1:4".parse().expect("an address");
+        connections.refused(&oslo, "another key".to_owned(), from);
+        connections.refused(&oslo, "another version".to_owned(), from);
         let refused = connections.view(&oslo).last_refusal.expect("it was refused");
         assert_eq!((refused.times, refused.why.as_str()), (2, "another version"));
+        assert_eq!(refused.from, Some(from));
     }
 }

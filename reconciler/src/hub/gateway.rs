@@ -78,7 +78,7 @@ pub(super) async fn run(
                     Box::pin(serve(&sessions, tunnel, (peer, is_plain), &shutdown)).await;
                 }
                 // Who is refused may be looked for by its address.
-                Err(error) => refused(&sessions, &error, Some(peer)),
+                Err(error) => refused(&sessions, &error, peer),
             }
         };
         tasks.spawn(serve.instrument(tracing::info_span!("agent")));
@@ -143,7 +143,7 @@ const BUSY: &[u8] =
 /// Bytes that are read of whoever is told so: the head of a request.
 const BUSY_READ_MAX: u64 = 64 << 10;
 
-fn refused(sessions: &Sessions, error: &AcceptError, peer: Option<SocketAddr>) {
+fn refused(sessions: &Sessions, error: &AcceptError, peer: SocketAddr) {
     // Names that nobody registered are not remembered: there is no end of them.
     let named = match error {
         AcceptError::Handshake(
@@ -157,7 +157,7 @@ fn refused(sessions: &Sessions, error: &AcceptError, peer: Option<SocketAddr>) {
         sessions.connections.refused(&cluster, line(error), peer);
     }
     tracing::warn!(
-        peer = peer.map(tracing::field::display),
+        %peer,
         error = error as &dyn std::error::Error,
         "Refused an agent."
     );

@@ -135,7 +135,7 @@ pub struct TunnelRefusal {
     pub why: String,
     /// How often since the hub started.
     pub times: u64,
-    /// From where the last time.
+    /// From where the last time; `None` where that hub does not say.
     pub from: Option<SocketAddr>,
 }
 

@@ -397,7 +397,8 @@ async fn a_cluster_that_another_hub_holds_is_heard_of_and_reached_by_one_hop() {
         "{of_oslo:#}"
     );
     let refused = "its key is another one".to_owned();
-    holder.connections.refused(&cluster("bergen"), refused.clone(), None);
+    let from = "192.0.2.1:4".parse().expect("an address");
+    holder.connections.refused(&cluster("bergen"), refused.clone(), from);
     let of_bergen = said("bergen").await;
     assert_eq!(of_bergen[0]["seen"]["tunnel"], serde_json::Value::Null);
     assert_eq!(
