@@ -7,21 +7,11 @@ use tunnel::PublicKey;
 
 /// The file to commit as `clusters/<name>.yaml`. `mode` is a sync mode as the file spells it.
 pub fn cluster_file(name: &ClusterName, key: &PublicKey, labels: &[(String, String)], mode: &str) -> String {
-    file(name, key, labels, mode, None)
+    requested_cluster_file(name, key, labels, mode, None)
 }
 
-/// The same, with what Clusternet's request gave beside it.
+/// The same, with what Clusternet's request gave beside it, where there is one.
 pub(crate) fn requested_cluster_file(
-    name: &ClusterName,
-    key: &PublicKey,
-    labels: &[(String, String)],
-    mode: &str,
-    request: &Request,
-) -> String {
-    file(name, key, labels, mode, Some(request))
-}
-
-fn file(
     name: &ClusterName,
     key: &PublicKey,
     labels: &[(String, String)],
@@ -82,7 +72,7 @@ mod tests {
             PublicKey::from_bytes([7; 32]),
         );
         let labels = [("env".to_owned(), "test".to_owned())];
-        let text = requested_cluster_file(&name, &key, &labels, "Pull", &request);
+        let text = requested_cluster_file(&name, &key, &labels, "Pull", Some(&request));
         let revision = "1".repeat(40).parse().expect("forty hex digits");
         let tree = SourceTree::from_files(revision, [("clusters/paris.yaml".to_owned(), text.into_bytes())]);
         let (fleet, findings) = load(&tree, &Previous::default());

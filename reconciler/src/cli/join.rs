@@ -20,7 +20,7 @@ use super::agent::{AgentMode, key_path};
 use super::hub_url::hub_url;
 use super::{exit, keys, output};
 use crate::agent::manifests::{Manifests, Rights};
-use crate::registration::{cluster_file, requested_cluster_file};
+use crate::registration::requested_cluster_file;
 
 /// Arguments of `agent join`.
 #[derive(Debug, Args)]
@@ -103,15 +103,10 @@ pub(super) fn run(join: &Join) -> anyhow::Result<ExitCode> {
     if let Some(file) = &join.manifests {
         write_manifests(join, (&cluster, mode), file, rights, &path)?;
     }
-    let file = match &request {
-        None => cluster_file(&cluster, &key.public(), &join.labels, mode.text()),
-        Some(request) => {
-            if !request.unused.is_empty() {
-                output::tell(&format!("Not used of the request: {}.\n", request.unused.join(", ")));
-            }
-            requested_cluster_file(&cluster, &key.public(), &join.labels, mode.text(), request)
-        }
-    };
+    if let Some(request) = request.as_ref().filter(|request| !request.unused.is_empty()) {
+        output::tell(&format!("Not used of the request: {}.\n", request.unused.join(", ")));
+    }
+    let file = requested_cluster_file(&cluster, &key.public(), &join.labels, mode.text(), request.as_ref());
     output::print(&file);
     Ok(ExitCode::SUCCESS)
 }
