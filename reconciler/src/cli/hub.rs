@@ -56,8 +56,8 @@ pub(super) struct Hub {
     #[arg(long, default_value = "flotilla/released")]
     released_ref: String,
     /// The hub's key, made when it is missing. Agents pin it, so keep it. The file is followed while the hub runs, and shows
-    /// its key to whoever dials then. May be given more than once, while one key takes
-    /// another's place: the first is shown, and agents are told of all.
+    /// its key to whoever dials then. Beside a single one FILE.next counts, too, as a second key while it is there. May be given
+    /// more than once, while one key takes another's place: the first is shown, and agents are told of all.
     #[arg(
         long,
         env = "FLOTILLA_HUB_KEY_FILE",
