@@ -1,7 +1,8 @@
 //! The hub's own keys, as the files stand that `--key` named: looked at while the hub runs, so that a key is replaced
 //! without a tunnel that ends.
 //!
-//! What is taken over is decided by [`step`]; agents are told by `keys`, and new dials are shown the first key by the listener.
+//! What is taken over is decided by [`step`]; agents are told by `keys`, and new dials are shown the first key by
+//! the listeners.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::limits::{HUB_KEY_FILES_LOOK, HUB_KEYS_MAX};
 
 /// Why the keys of before go on.
 #[derive(Debug, thiserror::Error)]
-enum FilesError {
+pub(super) enum FilesError {
     #[error("it is not known whether there is a next key")]
     Next(#[source] std::io::Error),
     #[error("a key cannot be read")]
@@ -30,7 +31,7 @@ enum FilesError {
 
 /// Keys that cannot take the place of those that are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum StepError {
+pub(super) enum StepError {
     #[error("the files hold one key twice, as while two of them change places")]
     Twice,
     #[error("a hub has 1 to {HUB_KEYS_MAX} keys")]
@@ -78,8 +79,8 @@ pub(super) struct Follower {
     pub(super) files: Vec<PathBuf>,
     /// All keys, for agents that ask.
     pub(super) keys: watch::Sender<KeyList>,
-    /// What new dials are answered with.
-    pub(super) accept: watch::Sender<Arc<AcceptOptions>>,
+    /// What new dials are answered with, at each listener.
+    pub(super) accept: Vec<watch::Sender<Arc<AcceptOptions>>>,
     pub(super) connections: Arc<Connections>,
 }
 
@@ -115,15 +116,21 @@ impl Follower {
             let read = files.iter().map(|file| SecretKey::load(file).map(Arc::new));
             read.collect::<Result<Vec<_>, _>>().map_err(FilesError::Read)
         });
-        let found = found.await?;
+        self.take(found.await?)
+    }
+
+    /// Takes these keys over, the one that is shown first, where they are others and may take the place of those in use.
+    pub(super) fn take(&self, found: Vec<Arc<SecretKey>>) -> Result<(), FilesError> {
         let present: Vec<_> = self.keys.borrow().iter().map(|key| key.public()).collect();
         let public: Vec<_> = found.iter().map(|key| key.public()).collect();
         if !step(&present, &public)? {
             return Ok(());
         }
-        let shown = Arc::clone(&found[0]);
-        let accept = self.accept.borrow().with_key(shown).map_err(FilesError::Tls)?;
-        self.accept.send_replace(Arc::new(accept));
+        let with_key = |accept: &watch::Sender<Arc<AcceptOptions>>| accept.borrow().with_key(Arc::clone(&found[0]));
+        let shown: Result<Vec<_>, _> = self.accept.iter().map(with_key).collect();
+        for (accept, shown) in self.accept.iter().zip(shown.map_err(FilesError::Tls)?) {
+            accept.send_replace(Arc::new(shown));
+        }
         self.keys.send_replace(found.into());
         // Until they say so again.
         self.connections.forget_keys();

@@ -1,10 +1,11 @@
 //! Connections of other hubs: they are told who is connected here, and their streams go on to those clusters.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -47,7 +48,7 @@ pub(in crate::hub) struct Here {
 #[derive(Clone)]
 pub(in crate::hub) struct Listening {
     /// With the key that is shown.
-    options: Arc<Mutex<(PublicKey, Arc<AcceptOptions>)>>,
+    accept: watch::Sender<Arc<AcceptOptions>>,
     /// This hub's own.
     keys: HubKeys,
     pub(super) here: Here,
@@ -69,9 +70,9 @@ impl Listening {
             let counting = || peer_keys.all().into_iter().filter(|key| !registry.has_denied(key));
             name.starts_with(NAMES).then(|| counting().collect())
         };
-        let options = AcceptOptions::new(Arc::clone(&key), Arc::new(counting))?;
+        let accept = AcceptOptions::new(key, Arc::new(counting))?;
         Ok(Self {
-            options: Arc::new(Mutex::new((key.public(), Arc::new(options)))),
+            accept: watch::Sender::new(Arc::new(accept)),
             keys,
             here,
             audit,
@@ -81,21 +82,10 @@ impl Listening {
             },
         })
     }
-}
 
-impl Listening {
-    /// With the key that is shown now.
-    fn accept_options(&self) -> Arc<AcceptOptions> {
-        let mut options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = self.keys.borrow().first().cloned();
-        if let Some(first) = first.filter(|first| first.public() != options.0) {
-            let key = first.public();
-            match options.1.with_key(first) {
-                Ok(new) => *options = (key, Arc::new(new)),
-                Err(error) => tracing::error!(error = line(&error), "Shows other hubs the key of before."),
-            }
-        }
-        Arc::clone(&options.1)
+    /// With what other hubs are answered: for whoever follows the key that is shown.
+    pub(in crate::hub) fn accept(&self) -> watch::Sender<Arc<AcceptOptions>> {
+        self.accept.clone()
     }
 }
 
@@ -106,7 +96,8 @@ pub(in crate::hub) async fn listen(listener: TcpListener, listening: Listening, 
     let serve = |socket: TcpStream, from: SocketAddr, place: Place| {
         let (listening, known, shutdown) = (listening.clone(), Arc::clone(&known), shutdown.clone());
         let serve = async move {
-            match Box::pin(tunnel::accept(socket, &listening.accept_options())).await {
+            let options = listening.accept.borrow().clone();
+            match Box::pin(tunnel::accept(socket, &options)).await {
                 Ok(tunnel) => {
                     known.proven(from.ip());
                     drop(place);

@@ -28,6 +28,7 @@ use crate::hub::connections::Connections;
 use crate::hub::deny::Denied;
 use crate::hub::dispatch::{Dial, Dispatch};
 use crate::hub::engine::Event;
+use crate::hub::key_files::Follower;
 use crate::hub::keys::KeyList;
 use crate::hub::observe::fixture::{World, cluster};
 use crate::hub::predictors::Predictors;
@@ -156,7 +157,8 @@ fn alone(key: &Arc<SecretKey>) -> watch::Receiver<KeyList> {
 struct Holder {
     url: String,
     key: Arc<SecretKey>,
-    keys: watch::Sender<KeyList>,
+    /// Replaces its keys.
+    follower: Follower,
     /// Of oslo's agent.
     oslo: PublicKey,
     registry: Arc<Registry>,
@@ -193,13 +195,19 @@ impl Holder {
             &endpoints,
         );
         let listening = listening.expect("a key makes a certificate");
+        let follower = Follower {
+            files: Vec::new(),
+            keys,
+            accept: vec![listening.accept()],
+            connections: Arc::clone(&connections),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("wss://{}", listener.local_addr().expect("it is bound"));
         let listening = tokio::spawn(listen(listener, listening, stop.clone()));
         Self {
             url,
             key,
-            keys,
+            follower,
             oslo: of_oslo.peer.key,
             registry,
             connections,
@@ -442,18 +450,20 @@ async fn a_hub_whose_key_is_replaced_is_followed_and_no_hop_is_dropped() {
         timeout(SOON, followed).await.expect("it follows");
     };
     // As the files change: told beside the old one, then shown, and then alone.
-    holder
-        .keys
-        .send_replace(KeyList::from([Arc::clone(&holder.key), Arc::clone(&next)]));
+    let takes = |keys| {
+        holder
+            .follower
+            .take(keys)
+            .expect("they may take the place of those before")
+    };
+    takes(vec![Arc::clone(&holder.key), Arc::clone(&next)]);
     follows(&[old_key, next_key]).await;
-    holder
-        .keys
-        .send_replace(KeyList::from([Arc::clone(&next), Arc::clone(&holder.key)]));
+    takes(vec![Arc::clone(&next), Arc::clone(&holder.key)]);
     let pins = hearer.peer_keys.keys(&holder.url);
     let dial = ConnectOptions::new(holder.url.clone(), pins, name("c"), Arc::clone(&own), 1);
     let again = tunnel::connect(&dial).await.expect("its new key is known by now");
     assert_eq!(again.peer.key, next_key);
-    holder.keys.send_replace(KeyList::from([Arc::clone(&next)]));
+    takes(vec![next]);
     let answer = ask(&opener, target, "ada", PODS)
         .await
         .expect("the connection of before stands");

@@ -178,6 +178,9 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
             }
         }
     };
+    let accept = watch::Sender::new(Arc::new(accept));
+    let accepts = accept.subscribe();
+    let of_peers = beside.listening.as_ref().map(|(_, listening)| listening.accept());
     let (dialled, listened) = beside.split(&stop);
     // Kept to the end: what people asked by way of another hub goes on as long as they may stay.
     let dialled = dialled.instrument(tracing::info_span!("peers"));
@@ -186,12 +189,10 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let mut people = AbortOnDropHandle::new(tokio::spawn(people));
     let listened = listened.instrument(tracing::info_span!("peers"));
     let mut listened = AbortOnDropHandle::new(tokio::spawn(listened));
-    let accept = watch::Sender::new(Arc::new(accept));
-    let accepts = accept.subscribe();
     let follower = Follower {
         files: options.key_files.clone(),
         keys,
-        accept,
+        accept: std::iter::once(accept).chain(of_peers).collect(),
         connections: Arc::clone(&sessions.connections),
     };
     let gateway = welcome((doors, accepts), (sessions, follower), first_words, stop.clone());
