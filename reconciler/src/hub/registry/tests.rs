@@ -1,0 +1,182 @@
+use render::load::load;
+use render::{Previous, SourceTree};
+use tunnel::frame::Nonce;
+use tunnel::identity::Proof;
+use tunnel::{SecretKey, Token};
+
+use super::*;
+
+fn key() -> PublicKey {
+    SecretKey::generate().expect("there is randomness").public()
+}
+
+/// A fleet whose only cluster names these keys.
+fn fleet(keys: &[&PublicKey]) -> Fleet {
+    let keys: Vec<_> = keys.iter().map(|key| format!("'{key}'")).collect();
+    let file = format!(
+        "{{apiVersion: fleet.flotilla.dev/v1alpha1, kind: ManagedCluster, metadata: {{name: oslo}}, \
+         spec: {{publicKeys: [{}]}}}}",
+        keys.join(", ")
+    );
+    let revision = "1".repeat(40).parse().expect("forty hex digits");
+    let tree = SourceTree::from_files(revision, [("clusters/oslo.yaml".to_owned(), file.into_bytes())]);
+    load(&tree, &Previous::default()).0
+}
+
+/// Whether it is over without anything else having to happen.
+async fn is_over(wait: impl Future<Output = ()>) -> bool {
+    tokio::select! {
+        biased;
+        () = wait => true,
+        () = tokio::task::yield_now() => false,
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_judged_before_the_first_revision_is_known() {
+    let registry = Registry::default();
+    assert!(!is_over(registry.known()).await, "nothing is known yet");
+    registry.replace(&fleet(&[]), &BTreeMap::new());
+    registry.replace(&fleet(&[]), &BTreeMap::new());
+    registry.known().await;
+}
+
+#[tokio::test]
+async fn a_key_is_revoked_when_its_file_names_it_no_more_or_is_gone() {
+    let (registry, old, new) = (Registry::default(), key(), key());
+    let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+    registry.replace(&fleet(&[&old, &new]), &BTreeMap::new());
+    assert!(!is_over(registry.revoked(&oslo, &old)).await, "both keys count");
+    registry.replace(&fleet(&[&new]), &BTreeMap::new());
+    assert!(is_over(registry.revoked(&oslo, &old)).await, "the old key is out");
+    assert!(!is_over(registry.revoked(&oslo, &new)).await, "the new key stays");
+    let mut empty = fleet(&[]);
+    empty.clusters.clear();
+    registry.replace(&empty, &BTreeMap::new());
+    assert!(is_over(registry.revoked(&oslo, &new)).await, "the cluster is out");
+}
+
+#[tokio::test]
+async fn a_cluster_whose_file_is_gone_may_prove_its_old_key_until_its_file_comes_back() {
+    let (registry, old, new) = (Registry::default(), key(), key());
+    let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+    let departure = Departure {
+        public_keys: vec![old.to_string()],
+        kubeconfig_context: None,
+        deletion_policy: render::model::DeletionPolicy::Delete,
+        source: "1".repeat(40).parse().expect("forty hex digits"),
+        since: 0,
+        units: Vec::new(),
+    };
+    let departed = BTreeMap::from([(oslo.clone(), departure)]);
+    let mut empty = fleet(&[]);
+    empty.clusters.clear();
+    registry.replace(&empty, &departed);
+    assert!(
+        !is_over(registry.revoked(&oslo, &old)).await,
+        "it is known, to be cleaned up"
+    );
+    registry.replace(&fleet(&[&new]), &departed);
+    assert!(is_over(registry.revoked(&oslo, &old)).await, "its file counts alone");
+}
+
+#[tokio::test]
+async fn a_denied_key_or_name_is_out_whatever_the_file_says() {
+    let (registry, one, other) = (Registry::default(), key(), key());
+    let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+    registry.replace(&fleet(&[&one, &other]), &BTreeMap::new());
+    assert!(registry.deny(Denied::parse(&one.to_string()).expect("a list")));
+    assert!(is_over(registry.revoked(&oslo, &one)).await, "its key is denied");
+    assert!(!is_over(registry.revoked(&oslo, &other)).await, "the other one counts");
+    assert_eq!(registry.keys_of("oslo"), [other]);
+    registry.deny(Denied::parse("oslo").expect("a list"));
+    assert!(is_over(registry.revoked(&oslo, &other)).await, "its name is denied");
+    assert!(registry.deny(Denied::default()));
+    assert_eq!(registry.keys_of("oslo"), [one, other], "and all is as before");
+}
+
+#[test]
+fn a_stranger_is_told_apart_by_what_it_proved() {
+    let (registry, own, new) = (Registry::default(), key(), key());
+    registry.replace(&fleet(&[&own]), &BTreeMap::new());
+    let knock = |cluster: &str, key: Option<PublicKey>| {
+        let stranger = Stranger {
+            cluster,
+            key,
+            token: None,
+        };
+        let told = registry.stranger(&stranger);
+        let all = registry.news().expect("somebody knocked");
+        let this = all
+            .into_iter()
+            .find(|knock| knock.cluster.as_str() == cluster && knock.key == key);
+        (this.expect("it is listed").why, told)
+    };
+    assert_eq!(knock("rome", Some(new)), (Why::NotRegistered, None));
+    assert_eq!(
+        knock("oslo", Some(new)),
+        (Why::OtherKey, None),
+        "installed anew, or somebody else"
+    );
+    assert_eq!(knock("oslo", None), (Why::OtherKey, None));
+    let (why, told) = knock("roma", Some(own));
+    let name = ClusterName::parse("oslo").expect("a valid cluster");
+    assert_eq!(why, Why::RegisteredAs { name }, "it was renamed");
+    assert!(told.is_some_and(|told| told.contains("oslo")));
+    registry.deny(Denied::parse("rome").expect("a list"));
+    assert_eq!(knock("rome", Some(new)), (Why::Denied, None));
+}
+
+#[test]
+fn a_token_gives_the_right_to_ask_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = TokenFile::new(folder.path().join("tokens"));
+    let (registry, own, new) = (Registry::default(), key(), key());
+    registry.replace(&fleet(&[&own]), &BTreeMap::new());
+    registry.propose(true);
+    let [rome, oslo] = ["rome", "oslo"].map(|name| ClusterName::parse(name).expect("a valid cluster"));
+    registry.keep_tokens(file.clone());
+    registry.sync_tokens(&file).expect("readable");
+    // It counts from the moment on in which it was made.
+    let token = file.create(rome.clone(), 3_600, seconds()).expect("it is made");
+    let ask = |cluster: &ClusterName, key: PublicKey, token: &str| {
+        let cluster = cluster.as_str();
+        let proof = Proof {
+            hub_nonce: Nonce([1; 32]),
+            agent_nonce: Nonce([2; 32]),
+            cluster,
+            epoch: 7,
+            exporter: None,
+            server_id: "",
+            endpoints: &[],
+        };
+        let token = Some(TokenProof::new(&Token(token.to_owned()), &proof, &key));
+        let key = Some(key);
+        let told = registry.stranger(&Stranger { cluster, key, token });
+        assert!(!registry.keys_of(cluster).contains(&new), "nobody is let in by a token");
+        told
+    };
+    assert_eq!(
+        ask(&oslo, new, &token),
+        None,
+        "another cluster's things are not to be had with it"
+    );
+    // Whoever guesses learns nothing of which clusters there are.
+    assert_eq!(ask(&rome, new, "a guess"), ask(&oslo, new, "a guess"));
+    assert_eq!(ask(&rome, new, "a guess"), None);
+    assert!(ask(&rome, new, &token).is_some_and(|told| told.contains("branch flotilla/register-rome")));
+    assert!(ask(&rome, own, &token).is_some(), "the key is another cluster's");
+    let wanted = registry.sync_tokens(&file).expect("readable");
+    assert_eq!(wanted, BTreeMap::from([(rome.clone(), new)]));
+    // The hub restarts, and nothing is asked for twice.
+    let restarted = Registry::default();
+    restarted.replace(&fleet(&[&own]), &BTreeMap::new());
+    assert_eq!(restarted.sync_tokens(&file).expect("readable"), wanted);
+    let reasons: Vec<_> = registry
+        .news()
+        .expect("they knocked")
+        .into_iter()
+        .map(|knock| knock.why)
+        .collect();
+    assert!(reasons.contains(&Why::Proposed), "{reasons:?}");
+}
