@@ -1,17 +1,22 @@
 //! Loads and plans a revision: blocking work, one at a time, with what it remembers from the last.
 
+mod fleet;
+mod load;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use render::chart::Previews;
-use render::guard::{Evidence, Exceeded, Holdings, guard};
-use render::load::{LoadMemo, is_readable, load_with};
+use render::guard::{Evidence, Holdings};
+use render::load::LoadMemo;
 use render::model::Approval;
 use render::plan::{Memo, Moves, Reports, Snapshot, plan};
-use render::tree::SourceEntry;
-use render::{ClusterName, Digest, Finding, Fleet, Plan, Previous, Published, Revision, SourceTree, UnitKey};
+use render::{ClusterName, Digest, Finding, Fleet, Published, Revision, UnitKey};
 
+pub use self::fleet::{judged, plan_anew, plan_fleet, plan_guarded, snapshot};
+pub(super) use self::load::load_declaring;
+pub use self::load::{load_revision, load_tree};
 use super::departing::{self, departed};
 use super::engine::Planned;
 use super::guarding::{KnownBudgets, Rules};
@@ -237,118 +242,6 @@ impl Planner {
 
 /// What a file that declares a Fleet has in it, in YAML and in JSON.
 const KIND: &[u8] = b"Fleet";
-
-/// Plans a fleet on what is published, whatever that takes away; the findings are those of its load and of its plan,
-/// sorted, each once.
-pub fn plan_fleet(
-    fleet: &Arc<Fleet>,
-    findings: Vec<Finding>,
-    previous: Arc<Published>,
-    now: i64,
-    memo: &mut Memo,
-) -> (Plan, Vec<Finding>) {
-    let plan = plan(&snapshot(fleet, previous, now), memo);
-    let findings = all_findings(findings, &plan);
-    (plan, findings)
-}
-
-/// As [`plan_fleet`], and holds back what must not go. The last part are the lists that went beyond a budget.
-pub fn plan_guarded(
-    fleet: &Arc<Fleet>,
-    findings: Vec<Finding>,
-    previous: Arc<Published>,
-    now: i64,
-    memo: &mut Memo,
-    evidence: &Evidence<'_>,
-) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
-    let snapshot = snapshot(fleet, previous, now);
-    let plan = plan(&snapshot, memo);
-    judged(&snapshot, plan, findings, evidence)
-}
-
-/// Holds back what must not go in a plan of this snapshot; as [`plan_guarded`] does.
-pub fn judged(
-    snapshot: &Snapshot,
-    mut plan: Plan,
-    findings: Vec<Finding>,
-    evidence: &Evidence<'_>,
-) -> (Plan, Vec<Finding>, Vec<Exceeded>) {
-    let exceeded = guard(snapshot, &mut plan, evidence);
-    let findings = all_findings(findings, &plan);
-    (plan, findings, exceeded)
-}
-
-/// What holds of a fleet that is on no cluster yet: nothing can be taken away.
-pub fn plan_anew(fleet: &Arc<Fleet>, findings: Vec<Finding>) -> (Plan, Vec<Finding>) {
-    let evidence = Evidence {
-        budgets: &[],
-        allowed: &BTreeSet::new(),
-        holdings: &|_| None,
-    };
-    let (plan, findings, _) = plan_guarded(fleet, findings, Arc::default(), 0, &mut Memo::default(), &evidence);
-    (plan, findings)
-}
-
-/// What is known where nobody is asked of anything.
-pub fn snapshot(fleet: &Arc<Fleet>, previous: Arc<Published>, now: i64) -> Snapshot {
-    Snapshot {
-        revision: fleet.revision.clone(),
-        fleet: Arc::clone(fleet),
-        reports: Reports::default(),
-        moves: Moves::default(),
-        chart_previews: Previews::default(),
-        previous,
-        now,
-    }
-}
-
-fn all_findings(mut findings: Vec<Finding>, plan: &Plan) -> Vec<Finding> {
-    findings.extend(plan.findings.iter().cloned());
-    findings.sort();
-    findings.dedup();
-    findings
-}
-
-/// Loads what a revision declares of a kind: only files with this word in them are read, so that nothing else of the
-/// fleet is what the revision says.
-pub(super) fn load_declaring(source: &Source, revision: &Revision, kind: &[u8]) -> Result<Fleet, SourceError> {
-    let mut tree = source.tree(revision)?;
-    tree.files.retain(|_, entry| match entry {
-        SourceEntry::File(file) => file.bytes.windows(kind.len()).any(|window| window == kind),
-        _ => false,
-    });
-    let memo = &mut LoadMemo::default();
-    let (fleet, _) = load_with(&tree, &Previous::default(), memo);
-    if fleet.unreadable.is_empty() {
-        return Ok(fleet);
-    }
-    let previous = source.previous(&tree, &fleet.unreadable, &is_readable)?;
-    Ok(load_with(&tree, &previous, memo).0)
-}
-
-/// Loads a revision; files that cannot be read are looked up in the history, and it is loaded again.
-pub fn load_revision(
-    source: &Source,
-    revision: &Revision,
-    memo: &mut LoadMemo,
-) -> Result<(Fleet, Vec<Finding>), SourceError> {
-    load_tree(source, &source.tree(revision)?, memo)
-}
-
-/// Loads the files of a revision, or what somebody is about to make of them. What they said before is looked up
-/// from that revision on.
-pub fn load_tree(
-    source: &Source,
-    tree: &SourceTree,
-    memo: &mut LoadMemo,
-) -> Result<(Fleet, Vec<Finding>), SourceError> {
-    let loaded = load_with(tree, &Previous::default(), memo);
-    if loaded.0.unreadable.is_empty() {
-        return Ok(loaded);
-    }
-    let previous = source.previous(tree, &loaded.0.unreadable, &is_readable)?;
-    Ok(load_with(tree, &previous, memo))
-}
 
 #[cfg(test)]
 mod tests {
