@@ -148,6 +148,11 @@ impl From<Refused> for Response<Body> {
     }
 }
 
+/// What became of a request, as it is answered.
+pub(super) fn answered(outcome: Result<Response<Body>, Refused>) -> Response<Body> {
+    outcome.unwrap_or_else(Response::from)
+}
+
 /// A value as JSON.
 pub(super) fn json_answer(value: &Value) -> Response<Body> {
     typed("application/json", value.to_string())

@@ -11,6 +11,7 @@
 
 mod accept;
 mod answer;
+mod context;
 mod costs;
 mod discovery;
 mod explanation;
@@ -20,6 +21,7 @@ mod listen;
 mod live;
 mod metrics;
 mod object;
+mod objects;
 mod one_cluster;
 mod openapi;
 mod query;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Uri;
 use render::access::query;
 use render::name::{wrong_label_key, wrong_label_value};
 use render::selector::{LabelSelector, Operator, Requirement};
@@ -201,6 +202,11 @@ fn set_based(part: &str) -> Option<(&str, Operator, &str)> {
     };
     let list = list.trim().strip_prefix('(')?.strip_suffix(')')?;
     Some((key, operator, list))
+}
+
+/// All parameters of a request.
+pub(super) fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Refused> {
+    query::pairs(uri.query()).map_err(|unclear| Refused::bad_request(unclear.to_string()))
 }
 
 #[cfg(test)]

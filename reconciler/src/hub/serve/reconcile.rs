@@ -11,7 +11,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::answer::{Refused, json_answer};
-use super::router::Context;
+use super::context::Context;
 use crate::limits::RECONCILE_BODY_BYTES_MAX;
 
 /// Where it is asked for.

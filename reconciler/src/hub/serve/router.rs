@@ -1,124 +1,34 @@
 //! Paths and verbs: what is asked for, and by whom it is answered.
 
 use std::net::IpAddr;
-use std::ops::Bound;
-use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Extension, Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use futures_util::future::join;
 use http::{HeaderMap, Method, Uri, header};
-use render::access::query;
-use render::schedule::Reports;
 use render::{ClusterName, UnitKey};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, Semaphore};
-use tokio_util::sync::CancellationToken;
 
 use super::accept::{Form, form};
-use super::answer::{READ_ONLY, Refused, json_answer, typed};
-use super::costs::{Asker, Costs};
+use super::answer::{READ_ONLY, Refused, answered, json_answer, typed};
+use super::context::Context;
+use super::costs::Asker;
 use super::explanation::explanation;
 use super::object::plain;
-use super::query::{Query, write_continue};
+use super::query::pairs;
 use super::resource::{GROUP, Resource, VERSION};
-use super::store::Store;
-use super::table::Shape;
-use super::watch::Watch;
-use super::{discovery, list, metrics, one_cluster, openapi, reconcile};
+use super::{discovery, metrics, objects, one_cluster, openapi, reconcile};
 use crate::hub::asking::Asking;
-use crate::hub::engine::State as Known;
-use crate::hub::peers::FirstWords;
-use crate::hub::tally::Tally;
-use crate::limits::{API_ANSWER_TIMEOUT, API_WATCHES_MAX};
-
-/// What every answer needs.
-#[derive(Clone)]
-pub(super) struct Context {
-    store: Arc<Store>,
-    watches: Arc<Semaphore>,
-    shutdown: CancellationToken,
-    /// Whether callers must have come under a name of this machine.
-    local_names: bool,
-    /// Asks the hub to look at its repositories.
-    pub(super) look_now: Arc<Notify>,
-    /// Asks clusters; without it, none is.
-    asking: Option<Asking>,
-    /// What the door for people counts.
-    tally: Arc<Tally>,
-    /// Which other hubs are waited for.
-    first_words: Arc<FirstWords>,
-    /// What is done at a time of what costs most.
-    costs: Arc<Costs>,
-}
+use crate::limits::API_ANSWER_TIMEOUT;
 
 /// Who asks, where the door for people says so.
 type Who = Option<Extension<Asker>>;
 
 fn asker(who: Who) -> Asker {
     who.map_or_else(Asker::default, |Extension(who)| who)
-}
-
-impl Context {
-    /// `local_names`: whether callers come through TCP, where a web page may send a browser.
-    pub(super) fn new(store: Arc<Store>, local_names: bool, shutdown: CancellationToken) -> Self {
-        Self {
-            store,
-            watches: Arc::new(Semaphore::new(API_WATCHES_MAX)),
-            shutdown,
-            local_names,
-            look_now: Arc::default(),
-            asking: None,
-            tally: Arc::default(),
-            first_words: Arc::default(),
-            costs: Arc::default(),
-        }
-    }
-
-    /// The same, for callers who must or need not have come under a name of this machine.
-    pub(super) fn local_names(self, local_names: bool) -> Self {
-        Self { local_names, ..self }
-    }
-
-    /// The same, with what the door for people counts.
-    pub(super) fn counting(self, tally: Arc<Tally>) -> Self {
-        Self { tally, ..self }
-    }
-
-    /// The same, ready once other hubs have told.
-    pub(super) fn after(self, first_words: Arc<FirstWords>) -> Self {
-        Self { first_words, ..self }
-    }
-
-    /// The same, with a hub that looks when it is asked to.
-    pub(super) fn looking(self, look_now: Arc<Notify>) -> Self {
-        Self { look_now, ..self }
-    }
-
-    /// The same, with clusters that are asked what goes with objects.
-    pub(super) fn asking(self, asking: Asking) -> Self {
-        Self {
-            asking: Some(asking),
-            ..self
-        }
-    }
-
-    /// Holds a place to explain something, for a test.
-    #[cfg(test)]
-    pub(super) fn explaining(&self, who: &str) -> crate::hub::places::Place<String> {
-        let place = self.costs.explanation(&Asker(who.to_owned()), &self.tally);
-        place.expect("there is a place")
-    }
-
-    /// What room clusters have.
-    fn rooms(&self, state: &Known) -> Reports {
-        let asking = self.asking.as_ref();
-        asking.map_or_else(|| state.rooms(), |asking| asking.rooms(state))
-    }
 }
 
 /// Every path.
@@ -138,7 +48,7 @@ pub(super) fn router(context: Context) -> Router {
             "/api",
             get(async |headers: HeaderMap| roots(&headers, discovery::core_versions, discovery::aggregated_core)),
         )
-        .route("/api/v1/namespaces/{name}", get(namespace))
+        .route("/api/v1/namespaces/{name}", get(objects::namespace))
         .route("/api/v1", get(async || json_answer(&discovery::core_resources())))
         .route(
             "/apis",
@@ -147,15 +57,15 @@ pub(super) fn router(context: Context) -> Router {
         .route(&group, get(async || json_answer(&discovery::group())))
         .route(&version, get(async || json_answer(&discovery::resources())))
         .route(&format!("{version}/rooms"), get(rooms))
-        .route(&format!("{version}/{{resource}}"), get(list))
-        .route(&format!("{version}/{{resource}}/{{name}}"), get(one))
+        .route(&format!("{version}/{{resource}}"), get(objects::list))
+        .route(&format!("{version}/{{resource}}/{{name}}"), get(objects::one))
         .route(
             &format!("{version}/namespaces/{{namespace}}/{{resource}}"),
-            get(list_namespace),
+            get(objects::list_namespace),
         )
         .route(
             &format!("{version}/namespaces/{{namespace}}/{{resource}}/{{name}}"),
-            get(one_of_namespace),
+            get(objects::one_of_namespace),
         )
         .route(
             &format!("{version}/namespaces/{{namespace}}/subscriptions/{{name}}/explanation"),
@@ -277,44 +187,6 @@ fn roots(headers: &HeaderMap, plain: fn() -> Value, aggregated: fn() -> Value) -
     }
 }
 
-/// kubectl asks for the namespace of an object that it was told is not there, and shows what it hears then.
-async fn namespace(context: State<Context>, Path(name): Path<String>) -> Response {
-    for resource in Resource::ALL {
-        let shelf = context.store.shelf(resource).await;
-        if shelf.items.keys().any(|(namespace, _)| *namespace == name) {
-            let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-            return json_answer(&namespace);
-        }
-    }
-    Refused::no_such_in("", "namespaces", &name).into()
-}
-
-async fn list(context: State<Context>, Path(resource): Path<String>, headers: HeaderMap, uri: Uri) -> Response {
-    answered(listed(&context, None, &resource, &headers, &uri).await)
-}
-
-async fn list_namespace(
-    context: State<Context>,
-    Path((namespace, resource)): Path<(String, String)>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Response {
-    answered(listed(&context, Some(namespace), &resource, &headers, &uri).await)
-}
-
-async fn one(context: State<Context>, Path(names): Path<(String, String)>, headers: HeaderMap, uri: Uri) -> Response {
-    answered(got(&context, "", (&names.0, &names.1), &headers, &uri).await)
-}
-
-async fn one_of_namespace(
-    context: State<Context>,
-    Path((namespace, resource, name)): Path<(String, String, String)>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Response {
-    answered(got(&context, &namespace, (&resource, &name), &headers, &uri).await)
-}
-
 /// Why a unit is where it is; `?cluster=NAME` narrows it.
 async fn explained(
     State(context): State<Context>,
@@ -410,88 +282,4 @@ async fn tunnel(State(context): State<Context>, Path(name): Path<String>, who: W
             }))
         }
     }
-}
-
-fn answered(outcome: Result<Response, Refused>) -> Response {
-    outcome.unwrap_or_else(Response::from)
-}
-
-fn asked(context: &Context, plural: &str, headers: &HeaderMap, uri: &Uri) -> Result<(Shape, Query), Refused> {
-    let unknown = || Refused::not_found(format!("the server could not find the requested resource {plural:?}"));
-    let resource = Resource::from_plural(plural).ok_or_else(unknown)?;
-    let form = form(headers, false).ok_or_else(Refused::not_acceptable)?;
-    let query = Query::parse(&pairs(uri)?)?;
-    Ok((
-        Shape {
-            resource,
-            form,
-            rows: query.rows,
-            asking: context.asking.clone(),
-        },
-        query,
-    ))
-}
-
-fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Refused> {
-    query::pairs(uri.query()).map_err(|unclear| Refused::bad_request(unclear.to_string()))
-}
-
-async fn listed(
-    context: &Context,
-    namespace: Option<String>,
-    plural: &str,
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> Result<Response, Refused> {
-    let (shape, mut query) = asked(context, plural, headers, uri)?;
-    if namespace.is_some() {
-        if !shape.resource.names().namespaced {
-            return Err(Refused::not_found(format!("{plural} are not in namespaces")));
-        }
-        query.namespace = namespace;
-    }
-    if query.watch {
-        return watched(context, shape, query);
-    }
-    let shelf = context.store.shelf(shape.resource).await;
-    let after = query.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-    let following = shelf.items.range((after, Bound::Unbounded));
-    let mut selected = following.filter(|(_, item)| query.selects(&item.object));
-    let first = selected.by_ref().take(query.limit.unwrap_or(usize::MAX));
-    let items: Vec<_> = first.map(|(_, item)| Arc::clone(item)).collect();
-    let mut metadata = json!({ "resourceVersion": shelf.version.to_string() });
-    let left = selected.count();
-    if left > 0 {
-        metadata["remainingItemCount"] = json!(left);
-        metadata["continue"] = json!(items.last().map(|last| write_continue(&last.object)));
-    }
-    Ok(list::listed(shape, metadata, items))
-}
-
-fn watched(context: &Context, shape: Shape, query: Query) -> Result<Response, Refused> {
-    let permit = Arc::clone(&context.watches).try_acquire_owned();
-    let permit = permit.map_err(|_| Refused::too_many(format!("{API_WATCHES_MAX} watches run already")))?;
-    let (store, shutdown) = (Arc::clone(&context.store), context.shutdown.clone());
-    let watch = Watch {
-        store,
-        shape,
-        query,
-        shutdown,
-        _permit: permit,
-    };
-    Ok(typed("application/json", Body::from_stream(watch.events())))
-}
-
-async fn got(
-    context: &Context,
-    namespace: &str,
-    (plural, name): (&str, &str),
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> Result<Response, Refused> {
-    let (shape, _) = asked(context, plural, headers, uri)?;
-    let shelf = context.store.shelf(shape.resource).await;
-    let item = shelf.items.get(&(namespace.to_owned(), name.to_owned()));
-    let missing = || Refused::no_such_in(GROUP, plural, name);
-    Ok(json_answer(&shape.one(item.ok_or_else(missing)?)))
 }

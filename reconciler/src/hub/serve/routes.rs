@@ -6,7 +6,8 @@ use axum::Router;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::router::{Context, router};
+use super::context::Context;
+use super::router::router;
 use super::store::{GitTimes, Store};
 use crate::hub::SharedState;
 use crate::hub::asking::Asking;

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::router::{Context, router};
+use super::context::Context;
+use super::router::router;
 use super::store::Store;
 use super::{GitTimes, Listen, Routes, ServeError, bind, run};
 use crate::apply::HelmOptions;
