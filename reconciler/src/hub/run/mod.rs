@@ -1,12 +1,14 @@
 //! A hub that runs.
 //!
 //! In: [`HubOptions`](super::HubOptions). Out: what [`engine`](super::engine) decided, done, until shutdown.
-//! Reading order: `assemble` (puts the parts together, and ends them together) → `turn` (the loop: an event, a
+//! Reading order: `assemble` (puts the parts together, and ends them together) → `listeners`
+//! (where agents and other hubs come in) → `turn` (the loop: an event, a
 //! step, effects) → `perform` (each effect) → `looking` (when refs are looked at). Nothing is decided here.
 
 mod assemble;
 mod commit_times;
 mod key_times;
+mod listeners;
 mod looking;
 mod perform;
 mod planning;

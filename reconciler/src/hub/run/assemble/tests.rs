@@ -1,5 +1,6 @@
 //! A hub as a whole, with a door for people and one for other hubs.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use super::*;
 use crate::audit::AuditTo;
 use crate::hub::door::{DoorOptions, Identity};
 use crate::hub::options::OnRewrite;
+use crate::hub::peers::PeerOptions;
 use crate::hub::publish::StateRefs;
 use crate::hub::repository::fixture::Fixture;
 use crate::hub::serve::Listen;
