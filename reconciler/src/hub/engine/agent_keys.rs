@@ -29,7 +29,7 @@ pub struct AgentKeys {
     /// each tunnel.
     own: Wishes,
     /// Other hub → what it heard.
-    others: BTreeMap<String, OfHub>,
+    others: BTreeMap<String, Wishes>,
     /// The commit of source that they were last compared with; `None` where one is new.
     compared: Option<Revision>,
     /// When time alone makes one of several wishes count.
@@ -47,12 +47,6 @@ pub struct AgentKeys {
 
 type Wishes = BTreeMap<ClusterName, Vec<KeyWish>>;
 
-#[derive(Clone, Debug, Default)]
-struct OfHub {
-    wishes: Wishes,
-    is_there: bool,
-}
-
 /// What is due for one cluster.
 #[derive(Clone, Debug)]
 enum Due {
@@ -62,14 +56,6 @@ enum Due {
 }
 
 impl AgentKeys {
-    /// Beside these hubs.
-    pub(super) fn with_peers(peers: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            others: peers.into_iter().map(|peer| (peer, OfHub::default())).collect(),
-            ..Self::default()
-        }
-    }
-
     /// An agent said its wish here, for the first time or again.
     pub(super) fn wished(&mut self, cluster: ClusterName, wish: KeyWish, now: i64) {
         if note(self.own.entry(cluster).or_default(), wish, now) {
@@ -77,7 +63,7 @@ impl AgentKeys {
         }
     }
 
-    /// Another hub told all wishes that it heard.
+    /// Another hub told all wishes that it heard. They go on to count while it is away.
     pub(super) fn peer_told(&mut self, peer: &str, wishes: Vec<(ClusterName, KeyWish)>, now: i64) {
         let mut told = Wishes::new();
         for (cluster, wish) in wishes {
@@ -85,23 +71,16 @@ impl AgentKeys {
             let last = wish.last.min(now);
             note(told.entry(cluster).or_default(), KeyWish { last, ..wish }, now);
         }
-        let other = self.others.entry(peer.to_owned()).or_default();
-        other.is_there = true;
-        if said(&other.wishes, now) != said(&told, now) {
+        let before = self.others.entry(peer.to_owned()).or_default();
+        if said(before, now) != said(&told, now) {
             self.compared = None;
         }
-        other.wishes = told;
-    }
-
-    /// Another hub is away: what it told goes on to count.
-    pub(super) fn peer_lost(&mut self, peer: &str) {
-        self.others.entry(peer.to_owned()).or_default().is_there = false;
+        *before = told;
     }
 
     /// The deny list has these. An old key that is used no more is to go all the more.
     pub(super) fn denied(&mut self, keys: &BTreeSet<PublicKey>) {
-        let others = self.others.values_mut().map(|other| &mut other.wishes);
-        for wishes in std::iter::once(&mut self.own).chain(others) {
+        for wishes in std::iter::once(&mut self.own).chain(self.others.values_mut()) {
             for (cluster, of_cluster) in wishes.iter_mut() {
                 let before = of_cluster.len();
                 of_cluster.retain(|wish| !keys.contains(&wish.next) && !keys.contains(&wish.used()));
@@ -127,8 +106,7 @@ impl AgentKeys {
     }
 
     fn all(&self) -> impl Iterator<Item = (&ClusterName, &Vec<KeyWish>)> {
-        let others = self.others.values().flat_map(|other| other.wishes.iter());
-        self.own.iter().chain(others)
+        self.own.iter().chain(self.others.values().flatten())
     }
 
     /// Of each cluster, what was heard anywhere: one for each next key.
@@ -329,7 +307,7 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
             let heard = state.agent_keys.all().map(|(cluster, _)| cluster);
             heard.chain(&state.agent_keys.shut_out).cloned().collect()
         },
-        is_partial: state.agent_keys.others.values().any(|other| !other.is_there),
+        is_partial: !state.peers.are_there(|_| true),
     };
     state.agent_keys.settled_at = None;
     for (name, due) in state.keys_due() {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use render::ClusterName;
 use tunnel::PublicKey;
 
+use super::peers::Peers;
 use super::{State, Write};
 use crate::hub::publish::{Elsewhere, OtherHubs, Registrations};
 
@@ -16,18 +17,10 @@ pub struct Joins {
     pub wanted: Option<BTreeMap<ClusterName, PublicKey>>,
     /// Whether branches are proposed for them: the hub writes to the repository that people push to.
     pub is_proposing: bool,
-    /// Other hub → who asks there.
-    others: BTreeMap<String, OfHub>,
+    /// Other hub → who asks there, all of them, as it told last; an older one tells nothing of it.
+    others: BTreeMap<String, BTreeMap<ClusterName, PublicKey>>,
     /// What is there, and what it was made for; `None` before the first look.
     done: Option<Done>,
-}
-
-/// What another hub told.
-#[derive(Clone, Debug, Default)]
-struct OfHub {
-    /// All of them, as it told last; `None` before it told, and of an older one.
-    joining: Option<BTreeMap<ClusterName, PublicKey>>,
-    is_there: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -40,24 +33,12 @@ struct Done {
 }
 
 impl Joins {
-    /// Beside these hubs.
-    pub(super) fn with_peers(peers: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            others: peers.into_iter().map(|peer| (peer, OfHub::default())).collect(),
-            ..Self::default()
-        }
-    }
-
-    /// Another hub told who asks there. What it does not say changes nothing.
+    /// Another hub told who asks there. What it does not say changes nothing, and what it told last goes on to count while
+    /// it is away.
     pub(super) fn peer_told(&mut self, peer: &str, joining: Option<BTreeMap<ClusterName, PublicKey>>) {
-        let other = self.others.entry(peer.to_owned()).or_default();
-        other.is_there = true;
-        other.joining = joining.or_else(|| other.joining.take());
-    }
-
-    /// Another hub is away: what it told last goes on to count.
-    pub(super) fn peer_lost(&mut self, peer: &str) {
-        self.others.entry(peer.to_owned()).or_default().is_there = false;
+        if let Some(joining) = joining {
+            self.others.insert(peer.to_owned(), joining);
+        }
     }
 
     /// The refs were looked at: a branch that another hub put there may be gone.
@@ -67,11 +48,10 @@ impl Joins {
         }
     }
 
-    fn hubs(&self) -> OtherHubs {
-        let has_told = |other: &OfHub| other.is_there && other.joining.is_some();
-        match self.others.is_empty() {
+    fn hubs(&self, peers: &Peers) -> OtherHubs {
+        match peers.are_none() {
             true => OtherHubs::None,
-            false if self.others.values().all(has_told) => OtherHubs::Told,
+            false if peers.are_there(|peer| self.others.contains_key(peer)) => OtherHubs::Told,
             false => OtherHubs::Silent,
         }
     }
@@ -126,7 +106,7 @@ impl State {
 
     /// Who asks at other hubs, with which keys.
     fn asked_elsewhere(&self) -> BTreeMap<ClusterName, BTreeSet<PublicKey>> {
-        let told = self.joins.others.values().filter_map(|other| other.joining.as_ref());
+        let told = self.joins.others.values();
         let mut asked: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for (cluster, key) in told.flatten() {
             asked.entry(cluster.clone()).or_default().insert(*key);
@@ -144,7 +124,7 @@ pub(super) fn due(state: &State) -> Option<Write> {
         return None;
     }
     // Every report leads here.
-    let (wanted, asked, hubs) = (state.joining(), state.asked_elsewhere(), state.joins.hubs());
+    let (wanted, asked, hubs) = (state.joining(), state.asked_elsewhere(), state.joins.hubs(&state.peers));
     let is_done = |done: &Done| {
         // A hub that is away is no reason to look again.
         let is_known = done.elsewhere.hubs == hubs || hubs == OtherHubs::Silent;

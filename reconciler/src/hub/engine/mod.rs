@@ -153,11 +153,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.agent_keys.peer_told(&peer, wishes, now);
             state.peer_told(&peer, clusters, reports, now);
         }
-        Event::PeerLost { peer } => {
-            state.joins.peer_lost(&peer);
-            state.agent_keys.peer_lost(&peer);
-            state.peer_told(&peer, BTreeMap::new(), Vec::new(), now);
-        }
+        Event::PeerLost { peer } => state.peer_lost(&peer, now),
         Event::Knocked { knocks } => {
             // For people to look at alone.
             state.knocks = knocks;

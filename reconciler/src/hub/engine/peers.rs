@@ -6,30 +6,46 @@ use std::sync::Arc;
 use render::ClusterName;
 use render::capacity::Capacity;
 
-use super::agent_keys::AgentKeys;
 use super::clusters::ClusterState;
-use super::joins::Joins;
 use super::state::State;
 use crate::wire::Report;
 
-/// What other hubs told.
+/// Other hub → whether it is there, and what it told of clusters.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Peers(BTreeMap<String, Option<BTreeMap<ClusterName, i64>>>);
+pub(super) struct Peers(BTreeMap<String, OfHub>);
+
+#[derive(Clone, Debug, Default)]
+struct OfHub {
+    is_there: bool,
+    /// Those that are connected to it, and since when; `None` before it told, or was waited for long enough.
+    clusters: Option<BTreeMap<ClusterName, i64>>,
+}
 
 impl Peers {
     /// Whether each of them has told, or was waited for long enough.
     pub(super) fn have_told(&self) -> bool {
-        self.0.values().all(Option::is_some)
+        self.0.values().all(|hub| hub.clusters.is_some())
     }
 
     /// Since when a cluster is heard of by another hub.
     pub(super) fn heard_since(&self, cluster: &ClusterName) -> Option<i64> {
-        let told = self.0.values().flatten();
+        let told = self.0.values().filter_map(|hub| hub.clusters.as_ref());
         told.filter_map(|clusters| clusters.get(cluster)).min().copied()
     }
 
-    fn set(&mut self, peer: &str, clusters: BTreeMap<ClusterName, i64>) {
-        self.0.insert(peer.to_owned(), Some(clusters));
+    /// Whether there are no others.
+    pub(super) fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether all of them are there, and this holds of each.
+    pub(super) fn are_there(&self, each: impl Fn(&str) -> bool) -> bool {
+        self.0.iter().all(|(peer, hub)| hub.is_there && each(peer))
+    }
+
+    fn set(&mut self, peer: &str, is_there: bool, clusters: BTreeMap<ClusterName, i64>) {
+        let clusters = Some(clusters);
+        self.0.insert(peer.to_owned(), OfHub { is_there, clusters });
     }
 }
 
@@ -58,11 +74,9 @@ impl ClusterState {
 impl State {
     /// A hub that hears of clusters from others too: until each of them has told, nobody is silent.
     pub fn with_peers(self, peers: impl IntoIterator<Item = String>) -> Self {
-        let peers: Vec<_> = peers.into_iter().collect();
+        let peers = peers.into_iter().map(|peer| (peer, OfHub::default()));
         Self {
-            joins: Joins::with_peers(peers.clone()),
-            agent_keys: AgentKeys::with_peers(peers.clone()),
-            peers: Peers(peers.into_iter().map(|peer| (peer, None)).collect()),
+            peers: Peers(peers.collect()),
             ..self
         }
     }
@@ -81,6 +95,26 @@ impl State {
         reports: Vec<Report>,
         now: i64,
     ) {
+        self.peer_is(peer, true, clusters, now);
+        for mut report in reports {
+            // What it says here itself is newer.
+            let here = self
+                .clusters
+                .get(&report.cluster)
+                .is_none_or(|known| known.epoch.is_some());
+            if !here {
+                self.take_room(&mut report, now);
+                self.reported(report);
+            }
+        }
+    }
+
+    /// Another hub is away, or was waited for long enough: no cluster is connected to it.
+    pub(super) fn peer_lost(&mut self, peer: &str, now: i64) {
+        self.peer_is(peer, false, BTreeMap::new(), now);
+    }
+
+    fn peer_is(&mut self, peer: &str, is_there: bool, clusters: BTreeMap<ClusterName, i64>, now: i64) {
         let waited = !self.peers.have_told();
         // Of a clock that is ahead, or of a hub that lies.
         let clusters = clusters
@@ -88,7 +122,7 @@ impl State {
             .map(|(name, since)| (name, since.min(now)))
             .collect();
         let before: Vec<_> = self.clusters.keys().map(|name| self.peers.heard_since(name)).collect();
-        self.peers.set(peer, clusters);
+        self.peers.set(peer, is_there, clusters);
         let names: Vec<_> = self.clusters.keys().cloned().collect();
         let mut fell = waited && self.peers.have_told();
         for (name, before) in names.iter().zip(before) {
@@ -106,17 +140,6 @@ impl State {
         }
         if fell {
             self.fell_silent(now);
-        }
-        for mut report in reports {
-            // What it says here itself is newer.
-            let here = self
-                .clusters
-                .get(&report.cluster)
-                .is_none_or(|known| known.epoch.is_some());
-            if !here {
-                self.take_room(&mut report, now);
-                self.reported(report);
-            }
         }
     }
 }

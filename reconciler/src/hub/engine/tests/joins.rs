@@ -94,10 +94,7 @@ fn a_hub_that_may_not_write_to_source_shows_who_asks_and_writes_nothing() {
 #[test]
 fn what_another_hub_is_asked_for_is_known_while_it_is_away_and_has_branches_looked_at_again() {
     let mut world = settled();
-    world.state = State {
-        joins: Joins::with_peers(["b".to_owned()]),
-        ..world.state
-    };
+    world.state = world.state.with_peers(["b".to_owned()]);
     world.state.joins.is_proposing = true;
     let elsewhere = |world: &mut World, event: Event| {
         let effects = step(&mut world.state, event, 1);
