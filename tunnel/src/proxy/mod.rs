@@ -73,12 +73,6 @@ impl Proxy {
     pub fn port(&self) -> u16 {
         self.port
     }
-
-    /// Whether it is given a name and a password.
-    #[must_use]
-    pub fn has_credentials(&self) -> bool {
-        self.authorization.is_some()
-    }
 }
 
 /// Where it is, for messages.
