@@ -156,6 +156,14 @@ pub const TREES_CACHED_MAX: usize = 4;
 /// Nesting of folders in a source revision; Linux paths end at 4,096 bytes, people at 20 levels.
 pub const TREE_DEPTH_MAX: usize = 128;
 
+/// Heads whose history was rewritten and that a hub remembers, to know that a mode told of one of them is over: more than
+/// people rewrite while a hub runs.
+pub const REWRITES_REMEMBERED_MAX: usize = 16;
+
+/// Pairs of source commits of which a hub remembers whether one comes after the other: clusters that were told their modes by
+/// as many commits ask for a walk once. An entry has less than 200 bytes.
+pub const MODE_ORDERS_MAX: usize = 256;
+
 /// Commits searched for the last good content of a file, or for the trailer that accepts a rewrite.
 pub const HISTORY_COMMITS_MAX: usize = 1_000;
 

@@ -66,6 +66,7 @@ impl Journalled {
             orphan: false,
             orphaned: Default::default(),
             mode: Default::default(),
+            mode_source: None,
             released: revision("b"),
             units: held,
         };

@@ -119,6 +119,7 @@ impl Applier {
                 orphan: false,
                 orphaned: Default::default(),
                 mode: Default::default(),
+                mode_source: None,
                 released: revision('b'),
                 units: held,
             },

@@ -185,6 +185,8 @@ fn envelope(sequence: u64, digest: Digest) -> Envelope {
         orphan: false,
         orphaned: Default::default(),
         mode: Default::default(),
+        mode_source: None,
+        mode_instead: None,
         lineage_grant: None,
     }
 }

@@ -70,6 +70,7 @@ pub(super) struct Mark {
     sequence: u64,
     /// One envelope may be told again in another mode.
     pub(super) mode: SyncMode,
+    mode_source: Option<Revision>,
 }
 
 impl Mark {
@@ -79,6 +80,7 @@ impl Mark {
             lineage: held.lineage.clone(),
             sequence: held.sequence,
             mode: held.mode,
+            mode_source: held.mode_source.clone(),
         }
     }
 }
@@ -220,18 +222,19 @@ impl Shared {
     }
 
     /// Takes an envelope when it is believed, and starts applying it.
-    async fn take(&self, envelope: &Envelope) -> Result<Accepted, Refusal> {
+    /// What is held then may differ from it in the mode.
+    async fn take(&self, envelope: &Envelope) -> Result<Option<Mark>, Refusal> {
         let verify = |bytes: &[u8], signature: &[u8]| self.hub_keys().iter().any(|key| key.verifies(bytes, signature));
         let sequence = envelope.sequence;
         let mut taken = self.taken.lock().await;
-        let before = taken.intake.mode();
+        let before = taken.intake.held().map(Mark::of);
         let accepted = taken.intake.envelope(envelope, verify);
         match &accepted {
             Err(refusal) => {
                 tracing::warn!(sequence, error = %refusal, "Refused envelope.");
                 self.refused.send_replace(Some((sequence, refusal.clone())));
             }
-            Ok(Accepted::Same) if taken.intake.mode() != before => {
+            Ok(Accepted::Same) if taken.intake.held().map(Mark::of) != before => {
                 taken.waits = true;
                 self.publish(&mut taken);
             }
@@ -245,7 +248,15 @@ impl Shared {
             }
         }
         self.tell_mode(&taken);
-        accepted
+        let mark = taken.intake.held().map(Mark::of);
+        if accepted.is_ok() && mark.as_ref().is_some_and(|mark| mark.mode != envelope.mode) {
+            tracing::info!(
+                sequence,
+                told = ?envelope.mode,
+                "Left the sync mode as it is: a hub that has seen a newer commit told it."
+            );
+        }
+        accepted.map(|_| mark)
     }
 
     fn tell_mode(&self, taken: &Taken) {
@@ -368,15 +379,14 @@ where
                     let sequence = envelope.sequence;
                     say(&replies, DeliverReply::Refused { sequence, refusal }).await;
                 }
-                Ok(Accepted::Same | Accepted::New) => {
+                Ok(mark) => {
                     // Also for an envelope that is held already: its contents may have been lost.
                     let digests = shared.missing().await;
                     if !digests.is_empty() {
                         say(&replies, DeliverReply::Need(ContentRequest { digests })).await;
                     }
                     number += 1;
-                    let mark = Mark::of(&envelope.held());
-                    owed.send_replace(Some(Owed { mark, number }));
+                    owed.send_replace(mark.map(|mark| Owed { mark, number }));
                 }
             },
             Deliver::Content { digest, description } => {

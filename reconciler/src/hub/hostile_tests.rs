@@ -22,6 +22,7 @@ use super::dispatch::Dispatch;
 use super::engine::Event;
 use super::keeper::Keeper;
 use super::keys::KeyList;
+use super::mode_order::ModeOrder;
 use super::observe::fixture::{World, cluster, revision};
 use super::publish::{Author, StateRefs, StateRepository};
 use super::push::Pushing;
@@ -97,6 +98,7 @@ pub(super) fn sessions(
         registry,
         arrivals: Arc::default(),
         connections: Arc::default(),
+        modes: Arc::new(ModeOrder::by(|_| Ok(false))),
         pushing: Arc::new(Pushing::new(Appliers {
             helm: "helm".into(),
             earlier_managers: Vec::new(),
@@ -167,6 +169,8 @@ fn envelope(digest: Digest, mode: SyncMode) -> Envelope {
         orphan: false,
         orphaned: Default::default(),
         mode,
+        mode_source: None,
+        mode_instead: None,
         lineage_grant: None,
     }
 }

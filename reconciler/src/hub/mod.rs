@@ -37,6 +37,7 @@ mod knocks;
 mod last_word;
 mod leaving;
 mod look;
+mod mode_order;
 mod moves;
 mod objects;
 pub mod observe;

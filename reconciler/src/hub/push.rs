@@ -233,6 +233,8 @@ mod tests {
             orphan: false,
             orphaned: BTreeMap::new(),
             mode,
+            mode_source: None,
+            mode_instead: None,
             lineage_grant: None,
         }
     }

@@ -24,6 +24,7 @@ use super::dispatch::{Dial, Dispatch};
 use super::engine::Event;
 use super::keeper::{Keeper, chain};
 use super::keys::{self, HubKeys};
+use super::mode_order::ModeOrder;
 use super::push::{self, Pushing};
 use super::registry::Registry;
 use crate::key_wish::{self, Within};
@@ -31,7 +32,9 @@ use crate::limits::{
     DRAIN_LOOK, DRAIN_TIMEOUT, PUSH_END_TIMEOUT, REPLACED_DRAIN_TIMEOUT, REPLIES_MAX, SESSION_CLOSE_TIMEOUT,
     SESSION_STEP_TIMEOUT,
 };
-use crate::wire::{Deliver, DeliverReply, Envelope, FramingError, Held, Report, read_message, write_message};
+use crate::wire::{
+    Deliver, DeliverReply, Envelope, FramingError, Held, Report, read_message, takes_mode, write_message,
+};
 
 /// What sessions need from the hub.
 #[derive(Clone)]
@@ -52,6 +55,8 @@ pub(super) struct Sessions {
     pub(super) arrivals: Arc<Arrivals>,
     /// What is shown of tunnels.
     pub(super) connections: Arc<Connections>,
+    /// Which of two commits' modes is the newer one.
+    pub(super) modes: Arc<ModeOrder>,
 }
 
 /// What the later of two agents with one identity is told; docs/register-a-cluster.md quotes it.
@@ -283,7 +288,9 @@ impl Sessions {
                         return Ok(());
                     }
                     let Some(envelope) = newest.borrow_and_update().clone() else { continue };
-                    if is_news(&envelope, told.as_deref(), heard.borrow().as_ref()) {
+                    let held = heard.borrow().clone();
+                    let envelope = self.modes.placed(envelope, held.as_ref()).await;
+                    if is_news(&envelope, told.as_deref(), held.as_ref()) {
                         write_message(&mut writer, &Deliver::Envelope { envelope: Envelope::clone(&envelope) }).await?;
                         tracing::debug!(cluster = %envelope.cluster, sequence = envelope.sequence, "Told envelope.");
                         told = Some(envelope);
@@ -426,19 +433,24 @@ fn why_ended(shutdown: &CancellationToken) -> (GoAwayReason, String) {
 }
 
 /// Whether an envelope says something else than what was told in this session and what the cluster holds: an unchanged list
-/// is not sent, whatever its sequence, unless the cluster has another mode. What the cluster refused is told again once it
-/// may be believed, with another sequence or a grant. What is older than it holds it would refuse: another hub was first.
-fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option<&Held>) -> bool {
+/// is not sent, whatever its sequence, unless the cluster has another mode that this one comes after. What the cluster
+/// refused is told again once it may be believed, with another sequence or a grant. What is older than it holds it would
+/// refuse: another hub was first.
+pub(super) fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option<&Held>) -> bool {
     let is_older = |held: &Held| held.lineage == envelope.lineage && held.sequence > envelope.sequence;
     if held.is_some_and(is_older) {
         return false;
     }
-    let is_held =
-        |held: &Held| held.list == envelope.list && held.lineage == envelope.lineage && held.mode == envelope.mode;
+    // Of another mode the cluster is told where it would take it: it may have a newer one from another hub.
+    let goes_by_other = |held: &Held| held.mode != envelope.mode && takes_mode(Some(held), envelope);
+    let is_held = |held: &Held| held.list == envelope.list && held.lineage == envelope.lineage && !goes_by_other(held);
     let Some(told) = told else {
         return !held.is_some_and(is_held);
     };
     if told.list != envelope.list || told.lineage != envelope.lineage || told.mode != envelope.mode {
+        return true;
+    }
+    if told.mode_instead != envelope.mode_instead && held.is_some_and(goes_by_other) {
         return true;
     }
     let differs = told.sequence != envelope.sequence || told.lineage_grant != envelope.lineage_grant;
@@ -493,6 +505,8 @@ mod tests {
             orphan: false,
             orphaned: Default::default(),
             mode: Default::default(),
+            mode_source: None,
+            mode_instead: None,
             lineage_grant: None,
         }
     }

@@ -155,6 +155,8 @@ mod tests {
             orphan: false,
             orphaned: Default::default(),
             mode: Default::default(),
+            mode_source: None,
+            mode_instead: None,
             lineage_grant: None,
         }
     }

@@ -42,6 +42,12 @@ pub struct Envelope {
     /// told again in another mode; an agent that does not know the word applies in any.
     #[serde(default, skip_serializing_if = "is_dual")]
     pub mode: SyncMode,
+    /// The source commit whose files say so. Absent from hubs that do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_source: Option<Revision>,
+    /// The source commit whose mode the cluster goes by, where the hub knows that `mode_source` comes after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_instead: Option<Revision>,
     /// Permission to change over from another lineage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage_grant: Option<LineageGrant>,
@@ -118,6 +124,9 @@ pub struct Held {
     /// Who applies, and what the hub may reach.
     #[serde(default, skip_serializing_if = "is_dual")]
     pub mode: SyncMode,
+    /// The source commit whose files say so. Absent where the hub did not say it, and from agents that do not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_source: Option<Revision>,
 }
 
 impl Held {
@@ -214,6 +223,7 @@ impl Envelope {
             orphan: self.orphan,
             orphaned: self.orphaned.clone(),
             mode: self.mode,
+            mode_source: self.mode_source.clone(),
         }
     }
 }

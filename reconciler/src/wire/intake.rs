@@ -10,6 +10,7 @@ use render::describe::{Description, InvalidDescription};
 use render::model::SyncMode;
 use render::{ClusterName, Digest};
 
+use super::modes::held_after;
 use super::{Accepted, Envelope, Held, Refusal, accept};
 use crate::apply::{Desired, DesiredUnit};
 
@@ -48,10 +49,11 @@ impl Intake {
         verify: impl Fn(&[u8], &[u8]) -> bool,
     ) -> Result<Accepted, Refusal> {
         let accepted = accept(&self.cluster, self.held.as_ref(), envelope, verify)?;
+        let after = held_after(self.held.as_ref(), envelope);
         match (&accepted, &mut self.held) {
-            (Accepted::New, _) => self.held = Some(envelope.held()),
+            (Accepted::New, _) => self.held = Some(after),
             // The mode is no part of what is released, and may be another without a new sequence.
-            (Accepted::Same, Some(held)) => held.mode = envelope.mode,
+            (Accepted::Same, Some(held)) => (held.mode, held.mode_source) = (after.mode, after.mode_source),
             (Accepted::Same, None) => {}
         }
         Ok(accepted)

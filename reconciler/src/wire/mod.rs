@@ -13,6 +13,7 @@ mod facts;
 mod framing;
 pub(crate) mod headers;
 mod intake;
+mod modes;
 mod peer;
 mod ping;
 mod report;
@@ -27,6 +28,7 @@ pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit
 pub use facts::{Facts, NodeFacts, NodeStatistics};
 pub use framing::{FramingError, read_message, read_message_within, write_message};
 pub use intake::Intake;
+pub(crate) use modes::takes_mode;
 pub use peer::{
     Hop, HopError, PeerWord, StandingTunnel, TUNNEL_TARGET, TunnelEnd, TunnelRefusal, TunnelSeen, TunnelWord, WITH_ASKS,
 };

@@ -2,6 +2,7 @@
 //! and what becomes of that when one is told to end ([`ending`]).
 
 mod ending;
+mod modes;
 mod one_agent;
 mod pair;
 mod push;

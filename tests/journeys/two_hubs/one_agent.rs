@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::super::support::{GREETING, LIMIT, config_map};
 use super::pair::Two;
 
-const ACCESS: &str = "\
+pub(super) const ACCESS: &str = "\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: reader}
@@ -34,7 +34,7 @@ const REVOKED_WITHIN: Duration = Duration::from_secs(5);
 const ANSWERS: u32 = 10;
 
 /// Lets each hub serve people, and names where agents reach it; the URLs for people.
-fn serve_people(two: &mut Two) -> [String; 2] {
+pub(super) fn serve_people(two: &mut Two) -> [String; 2] {
     let folder = two.fleet.folder().to_owned();
     let path = |name: &str| folder.join(name).display().to_string();
     for (name, content) in [
@@ -63,13 +63,13 @@ fn serve_people(two: &mut Two) -> [String; 2] {
 
 /// A person with a kubeconfig for each hub.
 #[derive(Clone)]
-struct Person {
+pub(super) struct Person {
     folder: std::path::PathBuf,
     name: &'static str,
 }
 
 impl Person {
-    fn new(two: &Two, name: &'static str, people: &[String; 2]) -> Self {
+    pub(super) fn new(two: &Two, name: &'static str, people: &[String; 2]) -> Self {
         let folder = two.fleet.folder().to_owned();
         let path = |name: &str| folder.join(name).display().to_string();
         for ((hub, ca), url) in [("first", "hub-ca.crt"), ("second", "second-ca.crt")]
@@ -95,7 +95,7 @@ impl Person {
     }
 
     /// What `cluster` says of the greeting, asked at a hub.
-    fn greeting(&self, hub: &str, cluster: &str) -> Output {
+    pub(super) fn greeting(&self, hub: &str, cluster: &str) -> Output {
         self.greeting_within("30s", hub, cluster)
     }
 
@@ -114,7 +114,7 @@ impl Person {
 }
 
 /// Waits until a hub has logged a line with all of these words so often.
-fn until_logged(two: &mut Two, hub: usize, words: &[&str], times: usize) {
+pub(super) fn until_logged(two: &mut Two, hub: usize, words: &[&str], times: usize) {
     eventually(LIMIT, &format!("hub {hub} logs {words:?}"), || {
         let log = two.logs()[hub].clone();
         let lines = log.lines().filter(|line| words.iter().all(|word| line.contains(word)));

@@ -26,6 +26,8 @@ pub(super) struct Two {
     first_copy: String,
     /// More arguments of each.
     pub(super) more: [Vec<String>; 2],
+    /// Where the second one finds the repository, if not where it is.
+    pub(super) second_url: Option<String>,
 }
 
 impl Two {
@@ -52,6 +54,7 @@ impl Two {
             first_peers,
             first_copy,
             more: Default::default(),
+            second_url: None,
         }
     }
 
@@ -101,7 +104,7 @@ impl Two {
         } = &self.second;
         let arguments = [
             "--repository",
-            &self.url(),
+            &self.second_url.clone().unwrap_or_else(|| self.url()),
             "--key",
             key_file,
             "--listen",

@@ -43,6 +43,8 @@ fn envelope(sequence: u64, content: &Description) -> Envelope {
         orphan: false,
         orphaned: Default::default(),
         mode: Default::default(),
+        mode_source: None,
+        mode_instead: None,
         lineage_grant: None,
     }
 }

@@ -140,7 +140,14 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
         Event::Disconnected { cluster, epoch } => state.disconnected(&cluster, epoch, now),
         Event::Reported { mut report } => {
             state.take_room(&mut report, now);
+            let cluster = report.cluster.clone();
             state.reported(*report);
+            if state.goes_by_other_mode(&cluster) {
+                // With the newest commit that is known here, whichever it was told with.
+                let mut effects = next(state, now);
+                effects.push(Effect::Dispatch(cluster));
+                return effects;
+            }
         }
         Event::PeerTold {
             peer,
@@ -321,6 +328,17 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     moves::planned(state, &planned);
     let rebalanced = planned.plan.rebalanced.clone();
     let mut effects = state.take_fleet(Arc::clone(&planned.fleet), planned.findings.clone());
+    if let (
+        Some(Head::At {
+            relation: Relation::RewriteAccepted,
+            ..
+        }),
+        Some(old),
+    ) = (&state.source, state.accepted_or_published())
+        && old != revision
+    {
+        state.leave_history(old);
+    }
     state.accepted = Some(revision.clone());
     state.overtaken = false;
     // While recovering, nothing is scheduled; the fleet's clusters and keys are known all the same.

@@ -1,6 +1,6 @@
 //! What the hub knows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use render::guard::Holdings;
@@ -20,6 +20,7 @@ use super::peers::Peers;
 use super::recovery::{Recovery, Sought};
 use super::remote::RemoteState;
 use crate::hub::knocks::Knock;
+use crate::limits::REWRITES_REMEMBERED_MAX;
 use crate::wire::{AgentCounts, Corrections, Envelope, EnvelopeUnit, LineageGrant, list_digest};
 
 /// What the hub knows. Only [`super::step`] changes it.
@@ -35,6 +36,8 @@ pub struct State {
     pub source: Option<Head>,
     /// The newest revision that was planned: only its descendants are followed.
     pub accepted: Option<Revision>,
+    /// Heads that were accepted, and that a rewritten history took the place of while this hub runs; the newest last.
+    pub(in crate::hub) left: VecDeque<Revision>,
     /// What it says.
     pub fleet: Option<Arc<Fleet>>,
     /// Its findings, sorted.
@@ -307,18 +310,36 @@ impl State {
             units,
             orphan,
             mode: self.mode(cluster),
+            mode_source: self.fleet.as_ref().map(|fleet| fleet.revision.clone()),
+            mode_instead: None,
             lineage_grant: None,
         })
     }
 
     /// Who applies to a registered cluster. One without an agent has nobody to tell, and one that left has an agent that
     /// cleans up.
-    fn mode(&self, cluster: &ClusterName) -> SyncMode {
+    pub(in crate::hub) fn mode(&self, cluster: &ClusterName) -> SyncMode {
         let declared = self.fleet.as_ref().and_then(|fleet| fleet.clusters.get(cluster));
         declared
             .filter(|cluster| cluster.kubeconfig_context.is_none())
             .map(|cluster| cluster.sync_mode)
             .unwrap_or_default()
+    }
+
+    /// Whether a cluster that is connected here says that it goes by another mode than its file has here.
+    pub(super) fn goes_by_other_mode(&self, cluster: &ClusterName) -> bool {
+        let known = self.clusters.get(cluster).filter(|known| known.epoch.is_some());
+        let held = known.and_then(|known| known.report.as_ref()?.held.as_ref());
+        held.is_some_and(|held| held.mode_source.is_some() && held.mode != self.mode(cluster))
+    }
+
+    /// Remembers that another history takes the place of the accepted one, by somebody's word.
+    pub(super) fn leave_history(&mut self, old: Revision) {
+        self.left.retain(|left| *left != old);
+        self.left.push_back(old);
+        while self.left.len() > REWRITES_REMEMBERED_MAX {
+            self.left.pop_front();
+        }
     }
 
     /// The word for the lineage of `released`, where `fleet.yaml` names it. `sign` signs with the hub's key.
@@ -415,7 +436,10 @@ impl State {
         self.await_clusters(&fleet);
         // Envelopes carry the hub's word for the lineage that is named, and the mode.
         let told_anew = fleet.clusters.keys().filter(|cluster| {
-            names_other_lineage || modes.get(*cluster).is_some_and(|before| *before != self.mode(cluster))
+            names_other_lineage
+                || modes.get(*cluster).is_some_and(|before| *before != self.mode(cluster))
+                // It may be this hub's turn now to say of which commit it is.
+                || self.goes_by_other_mode(cluster)
         });
         effects.extend(told_anew.cloned().map(Effect::Dispatch));
         effects

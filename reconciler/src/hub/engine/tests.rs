@@ -21,7 +21,7 @@ use render::published::UnitPlacement;
 use render::{Fleet, UnitKey};
 
 use super::*;
-use crate::wire::Report;
+use crate::wire::{Held, Report};
 use world::*;
 
 #[test]
@@ -137,6 +137,45 @@ fn a_mode_that_a_commit_changes_is_told_although_nothing_is_released() {
 }
 
 #[test]
+fn a_cluster_that_goes_by_another_mode_is_told_anew_with_the_commit_that_is_known_by_then() {
+    let mut world = settled();
+    let connected = |epoch| Event::Connected {
+        cluster: cluster("a"),
+        epoch,
+    };
+    world.hear(connected(1));
+    world.sent.clear();
+    let dual = world.state.envelope(&cluster("a")).expect("it is registered").held();
+    assert_eq!(dual.mode_source, Some(revision('1')));
+    let pull = Held {
+        mode: SyncMode::Pull,
+        mode_source: Some(revision('7')),
+        ..dual.clone()
+    };
+    world.report_held("a", Some(dual));
+    assert_eq!(world.sent, [], "it goes by what it is told");
+    world.report_held("a", Some(pull.clone()));
+    assert_eq!(world.sent, [(cluster("a"), 1)]);
+    // A commit that changes nothing may be the first one here that comes after what the cluster goes by.
+    world.sent.clear();
+    world
+        .source
+        .insert(revision('2'), (fleet('2', &["a", "b"]), units('1', "one", &["a", "b"])));
+    world.see('2', Relation::Follows);
+    assert_eq!(world.sent, [(cluster("a"), 1)], "and nobody else hears of it");
+    let told = world.state.envelope(&cluster("a")).expect("it is registered");
+    assert_eq!((told.mode, told.mode_source), (SyncMode::Dual, Some(revision('2'))));
+    // Of an agent that says no commit, nothing is known.
+    world.sent.clear();
+    let unordered = Held {
+        mode_source: None,
+        ..pull
+    };
+    world.report_held("a", Some(unordered));
+    assert_eq!(world.sent, []);
+}
+
+#[test]
 fn observed_state_is_never_a_commit() {
     let mut world = settled();
     let (commits, released) = (world.commits, world.released.clone());
@@ -198,6 +237,8 @@ fn a_rewritten_history_is_held_until_it_is_accepted() {
     world.see('9', Relation::RewriteAccepted);
     assert_eq!(world.reason("SourceVerified"), "Read");
     assert!(world.commits > commits);
+    let left: Vec<_> = world.state.left.iter().cloned().collect();
+    assert_eq!(left, [revision('1')], "what was told of it may be told anew");
 }
 
 #[test]

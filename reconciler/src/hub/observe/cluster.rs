@@ -16,6 +16,9 @@ use crate::wire::{Facts, NodeFacts, Report, enforcing};
 /// The condition that others ask to be this cluster.
 pub const CALLERS: &str = "OtherCallers";
 
+/// The condition that it goes by the mode that its file has here; absent while it does.
+const MODE: &str = "SyncModeTaken";
+
 /// A cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterView {
@@ -144,6 +147,7 @@ impl Observation<'_> {
         conditions.extend([connected, delivered, applier, units]);
         let suspension = self.cluster_suspension(cluster);
         conditions.extend(suspension.map(|held| Condition::yes(SUSPENDED, SUSPENDED, format!("by {}", held.label()))));
+        conditions.extend(self.other_mode(cluster, report));
         conditions.extend(self.callers(cluster));
         ClusterView {
             conditions,
@@ -165,6 +169,23 @@ impl Observation<'_> {
                 .map(|known| known.reported_at),
             units: (all, ready),
         }
+    }
+
+    /// That it goes by another mode than its file has here, as another hub told it.
+    fn other_mode(&self, cluster: &ClusterName, report: Option<&Report>) -> Option<Condition> {
+        let held = report.filter(|_| self.is_connected(cluster))?.held.as_ref()?;
+        let (source, here) = (held.mode_source.as_ref()?, &self.state.fleet.as_ref()?.revision);
+        let mode = self.state.mode(cluster);
+        if held.mode == mode || source == here {
+            return None;
+        }
+        let message = format!(
+            "it goes by {:?}, as commit {source} says, and by commit {here}, the newest one here, it is {mode:?}; this hub has \
+             not seen the other commit yet, or history was rewritten after it: then a commit with the trailer Accept-Rewrite: \
+             {source} lets this mode through",
+            held.mode
+        );
+        Some(Condition::no(MODE, "OtherHubIsAhead", message))
     }
 
     /// Who else asks to be this cluster, while somebody does.

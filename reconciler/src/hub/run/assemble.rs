@@ -27,6 +27,7 @@ use crate::hub::gateway::Doors;
 use crate::hub::keeper::Keeper;
 use crate::hub::key_files::Follower;
 use crate::hub::keys::KeyList;
+use crate::hub::mode_order::ModeOrder;
 use crate::hub::options::{HubError, HubOptions};
 use crate::hub::peers::{Endpoints, FirstWords, PeerKeys};
 use crate::hub::planner::Planner;
@@ -81,6 +82,7 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         pushing: Arc::new(Pushing::new(appliers.clone())),
         arrivals: Arc::default(),
         connections: Arc::default(),
+        modes: Arc::new(ModeOrder::of(Arc::clone(&opened.source), Arc::clone(&state))),
     };
     deny(&options, &sessions.registry).await?;
     sessions.registry.keep_tokens(TokenFile::new(options.tokens.clone()));

@@ -164,6 +164,8 @@ pub(super) fn enveloped(
         orphaned: Default::default(),
         units,
         mode: Default::default(),
+        mode_source: None,
+        mode_instead: None,
         lineage_grant: None,
     };
     (envelope, contents.values().cloned().collect())

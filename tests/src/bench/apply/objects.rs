@@ -55,6 +55,7 @@ impl Delivery {
             orphan: false,
             orphaned: Default::default(),
             mode: Default::default(),
+            mode_source: None,
             released: revision("b")?,
             units,
         };

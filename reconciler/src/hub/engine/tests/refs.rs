@@ -266,6 +266,7 @@ fn what_was_planned_while_a_release_was_looked_for_is_planned_again() {
             orphaned: Default::default(),
             units: BTreeMap::new(),
             mode: Default::default(),
+            mode_source: None,
         }),
     );
     let look = step(

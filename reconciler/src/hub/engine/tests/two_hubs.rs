@@ -125,6 +125,7 @@ impl Shared {
             list: Digest::of_bytes(b"list"),
             released: commit.commit.clone(),
             mode: Default::default(),
+            mode_source: None,
             orphan: false,
             orphaned: Default::default(),
             units: BTreeMap::new(),

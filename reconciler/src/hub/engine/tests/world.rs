@@ -387,8 +387,13 @@ impl World {
             orphan: false,
             orphaned: Default::default(),
             mode: Default::default(),
+            mode_source: None,
             units: BTreeMap::new(),
         });
+        self.report_held(name, held);
+    }
+
+    pub(super) fn report_held(&mut self, name: &str, held: Option<Held>) {
         let report = Report {
             without_hub_since: None,
             applied_sequence: None,
