@@ -64,6 +64,10 @@ pub enum Refusal {
         /// What is held.
         held: Revision,
     },
+    /// A reason of a newer agent that this build does not know.
+    #[error("the agent gives a reason that this hub does not know; hint: upgrade the hub")]
+    #[serde(other)]
+    Unknown,
 }
 
 /// Decides about an envelope. `verify` checks an Ed25519 signature over bytes, in this order, against the

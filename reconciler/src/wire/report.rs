@@ -256,6 +256,9 @@ pub enum UnitState {
     Failed,
     /// It left the delivery, and its objects are being removed.
     Removing,
+    /// A word of a newer agent that this build does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 /// The health of an object or of all of a unit, in kstatus' words.
@@ -265,12 +268,13 @@ pub enum Health {
     Current,
     /// On its way.
     InProgress,
-    /// Not looked at yet.
-    Unknown,
     /// Being deleted.
     Terminating,
     /// Will not become Current by itself.
     Failed,
+    /// Not looked at yet, or a word of a newer agent that this build does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 /// How many objects are in which state.
@@ -325,7 +329,7 @@ impl ObjectResult {
             ObjectState::Unsupported => 2,
             ObjectState::Applied if self.health == Health::Failed => 3,
             ObjectState::Blocked | ObjectState::Stuck => 4,
-            ObjectState::Waiting => 5,
+            ObjectState::Waiting | ObjectState::Unknown => 5,
             ObjectState::Suspended => 6,
             ObjectState::Kept => 7,
             ObjectState::Removing => 8,
@@ -357,6 +361,9 @@ pub enum ObjectState {
     Removing,
     /// Being removed for longer than it should take; what holds it, such as a finalizer, is named.
     Stuck,
+    /// A word of a newer agent that this build does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 fn is_zero(count: &usize) -> bool {

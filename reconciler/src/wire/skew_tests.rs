@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Envelope, PeerWord, Pong, Report, read_message, write_message};
+use super::{Envelope, Health, ObjectState, PeerWord, Pong, Refusal, Report, UnitState, read_message, write_message};
 
 /// What a program of this version reads.
 async fn read<T: DeserializeOwned>(message: &Value) -> T {
@@ -82,6 +82,37 @@ async fn a_report_of_the_first_version_is_read_and_what_a_newer_one_adds_is_igno
     let facts = report.facts.expect("it says what it is");
     assert_eq!((facts.platform.as_str(), facts.readyz), ("linux/amd64", None));
     assert_eq!(report.nodes.map(|nodes| nodes.statistics.ready_nodes), Some(2));
+}
+
+#[tokio::test]
+async fn a_word_of_a_newer_agent_that_is_not_known_is_unknown_and_the_rest_of_its_report_is_read() {
+    let unit = |state: &str, health: &str| {
+        json!({
+            "state": state, "health": health, "counts": { "objects": 2 },
+            "worst": [{ "object": "apps/Deployment/shop/web", "state": "Hibernating", "health": "Dreaming", "message": "z" }],
+        })
+    };
+    let report: Report = check(json!({
+        "version": 1, "cluster": "oslo", "heldRead": true, "held": held(), "kubernetesVersion": "v1.36.3",
+        "refused": [8, { "reason": "moonPhase", "phase": "waning" }],
+        "units": { "shop/web": unit("Hibernating", "Dreaming"), "shop/api": unit("Applied", "Current") },
+    }))
+    .await;
+    let said: Vec<_> = report.units.values().map(|unit| (unit.state, unit.health)).collect();
+    let known = (UnitState::Applied, Health::Current);
+    assert_eq!(
+        said,
+        [known, (UnitState::Unknown, Health::Unknown)],
+        "in the order of their names"
+    );
+    for worst in report.units.values().flat_map(|unit| &unit.worst) {
+        assert_eq!(
+            (worst.state, worst.health, worst.message.as_str()),
+            (ObjectState::Unknown, Health::Unknown, "z")
+        );
+    }
+    assert_eq!(report.refused, Some((8, Refusal::Unknown)));
+    assert_eq!(report.kubernetes_version.as_deref(), Some("v1.36.3"));
 }
 
 #[tokio::test]

@@ -150,6 +150,10 @@ impl Observation<'_> {
             UnitState::Removing => {
                 Condition::unknown(kind, "Removing", "it was being removed when the cluster said so")
             }
+            UnitState::Unknown => {
+                let message = "its agent is newer, and says of it what this hub does not know; hint: upgrade the hub";
+                Condition::unknown(kind, "UnknownState", message)
+            }
             UnitState::Applying => {
                 let message = format!("{} of {} objects are applied", counts.applied, counts.objects);
                 Condition::unknown(kind, "Applying", message)
