@@ -25,7 +25,8 @@ pub(crate) struct StreamLine {
     /// The key of the hub where the caller came in, where that is another one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) peer: String,
-    /// Which cluster was reached: logs of several agents are often read in one place.
+    /// Which cluster was reached: logs of several agents are often read in one place. Empty where a hub could not read which
+    /// one another hub meant.
     pub(crate) cluster: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) request_id: String,

@@ -43,17 +43,29 @@ impl Listening {
         responder: Responder,
         ended: &CancellationToken,
     ) {
-        let hop = match Hop::parse(&open.target) {
-            Ok(hop) => hop,
-            Err(error) => return responder.refuse(OpenCode::NotAllowed, &error.to_string()),
-        };
-        let begun = Begun::new(StreamLine {
+        let line = StreamLine {
             time: rfc3339(seconds()),
             peer: from.to_string(),
-            cluster: hop.cluster.to_string(),
             class: open.class.as_str().to_owned(),
             request_id: open.request_id.clone(),
             ..StreamLine::default()
+        };
+        let hop = match Hop::parse(&open.target) {
+            Ok(hop) => hop,
+            Err(error) => {
+                responder.refuse(OpenCode::NotAllowed, &error.to_string());
+                let unread = StreamLine {
+                    // A kilobyte at most, as the frame has it.
+                    target: open.target,
+                    ..line
+                };
+                let refused = Begun::new(unread).ended(OpenCode::NotAllowed.as_str());
+                return self.audit.write_soon(&refused, Share::Half);
+            }
+        };
+        let begun = Begun::new(StreamLine {
+            cluster: hop.cluster.to_string(),
+            ..line
         });
         let (opener, stream) = match self.way(&hop) {
             Ok(opener) => (opener, responder.accept()),

@@ -730,6 +730,38 @@ async fn a_second_hop_is_a_loop_and_what_is_no_read_is_not_passed_on() {
 }
 
 #[tokio::test]
+async fn a_hop_whose_target_cannot_be_read_leaves_its_line() {
+    let own = key();
+    let holder = Holder::start(vec![own.public()]).await;
+    let tunnel = holder
+        .dial(name("b"), Arc::clone(&own))
+        .await
+        .expect("its key is known");
+    for target in ["oslo", "2/oslo/", "1/No Name/"] {
+        let refused = tunnel.opener.request(open(target)).await;
+        assert_eq!(
+            refused.err().map(|error| error.code),
+            Some(OpenCode::NotAllowed),
+            "{target}"
+        );
+    }
+    let lines = holder.lines(3).await;
+    let said: Vec<_> = lines
+        .iter()
+        .map(|line| [&line["target"], &line["peer"], &line["class"], &line["close"]])
+        .collect();
+    let (peer, class, close) = (
+        own.public().to_string(),
+        TargetClass::ApiServer.as_str(),
+        OpenCode::NotAllowed.as_str(),
+    );
+    for (said, target) in said.iter().zip(["oslo", "2/oslo/", "1/No Name/"]) {
+        assert_eq!(*said, [target, &peer, class, close]);
+    }
+    assert_eq!(lines.len(), 3);
+}
+
+#[tokio::test]
 async fn only_hubs_that_are_named_are_let_in_and_no_cluster_passes_for_one() {
     let own = key();
     let holder = Holder::start(vec![own.public()]).await;
