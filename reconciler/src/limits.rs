@@ -360,6 +360,10 @@ pub const COMMIT_TIMES_MAX: usize = 65_536;
 /// second for the first look of a hub. Of an older key the age is not known.
 pub const KEY_COMMITS_MAX: usize = 10_000;
 
+/// How long who asks for clusters waits for the age of keys that nobody asked for before. In most histories it is known by then;
+/// otherwise it is told as unknown, and with the next answer.
+pub const KEY_AGES_PATIENCE: Duration = Duration::from_millis(200);
+
 /// Files that went in one commit that are looked into for a cluster's file that moved: a person moves fewer.
 pub const FILE_MOVES_MAX: usize = 256;
 

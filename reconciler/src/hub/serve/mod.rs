@@ -40,7 +40,7 @@ pub(super) use listen::run;
 pub use listen::{Bound, Listen, ServeError, bind};
 pub(super) use routes::Routes;
 pub use store::CommitTimes;
-pub(super) use store::{GitTimes, KeyTimes};
+pub(super) use store::{GitTimes, KeyTimes, KeysDated};
 
 #[cfg(test)]
 mod tests;

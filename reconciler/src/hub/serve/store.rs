@@ -35,8 +35,17 @@ pub(super) struct Store {
 /// When a commit was made, in seconds since 1970; `None` where Git does not know it.
 pub type CommitTimes = Box<dyn Fn(&Revision) -> Option<i64> + Send + Sync>;
 
-/// When texts came to the files that have them at a revision, in the same way.
-pub(in crate::hub) type KeyTimes = Box<dyn Fn(&Revision, &BTreeSet<Sought>) -> BTreeMap<Sought, i64> + Send + Sync>;
+/// When texts came to the files that have them at a revision, in the same way. It waits for no long history.
+pub(in crate::hub) type KeyTimes = Box<dyn Fn(&Revision, &BTreeSet<Sought>) -> KeysDated + Send + Sync>;
+
+/// What is known of when texts came to their files.
+#[derive(Debug, Default)]
+pub(in crate::hub) struct KeysDated {
+    /// Those that are known.
+    pub(in crate::hub) since: BTreeMap<Sought, i64>,
+    /// Whether history is still being read for more.
+    pub(in crate::hub) is_looking: bool,
+}
 
 /// What Git knows of times.
 pub(in crate::hub) struct GitTimes {
@@ -50,7 +59,7 @@ impl GitTimes {
     pub(super) fn none() -> Self {
         Self {
             commits: Box::new(|_| None),
-            keys: Box::new(|_, _| BTreeMap::new()),
+            keys: Box::new(|_, _| KeysDated::default()),
         }
     }
 }
@@ -97,36 +106,38 @@ impl Store {
             for object in &mut objects {
                 object.created = object.made_by.iter().filter_map(&store.times.commits).min();
             }
-            store.date_keys(&state, &mut objects);
+            let is_looking = store.date_keys(&state, &mut objects);
             let version = store.version.fetch_add(1, Ordering::Relaxed) + 1;
-            (state.version, before.next(objects, version))
+            // What is not known yet is looked at again, although nothing changes.
+            ((!is_looking).then_some(state.version), before.next(objects, version))
         });
         // A look that panicked leaves the shelf as it was; the panic itself is on stderr.
         if let Ok((state, shelf)) = look.await {
             let cost = now.elapsed();
             *looked = Looked {
                 shelf,
-                state: Some(state),
+                state,
                 next: now + cost * REST_FACTOR,
             };
         }
         Arc::clone(&looked.shelf)
     }
 
-    /// Says of the keys in clusters' files since when they are there.
-    fn date_keys(&self, state: &State, objects: &mut [Object]) {
+    /// Says of the keys in clusters' files since when they are there; whether more will be known soon.
+    fn date_keys(&self, state: &State, objects: &mut [Object]) -> bool {
         let Some(accepted) = state.accepted_or_published() else {
-            return;
+            return false;
         };
         let wanted = objects.iter().filter_map(|object| object.live.as_ref());
         let wanted: BTreeSet<_> = wanted.flat_map(Live::sought).collect();
         if wanted.is_empty() {
-            return;
+            return false;
         }
         let found = (self.times.keys)(&accepted, &wanted);
         for object in objects {
-            object.date_keys(&found);
+            object.date_keys(&found.since);
         }
+        found.is_looking
     }
 
     /// A copy of the state: its large parts are shared, so that nothing is computed under the lock.

@@ -2,6 +2,8 @@
 
 mod bounds;
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::body::{Body, Bytes};
@@ -16,7 +18,7 @@ use tower::ServiceExt as _;
 use super::context::Context;
 use super::router::router;
 use super::store::Store;
-use super::{GitTimes, Listen, Routes, ServeError, bind, run};
+use super::{GitTimes, KeysDated, Listen, Routes, ServeError, bind, run};
 use crate::apply::HelmOptions;
 use crate::hub::Predictor;
 use crate::hub::asking::Asking;
@@ -34,7 +36,10 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/js
 fn times() -> GitTimes {
     GitTimes {
         commits: Box::new(|revision| (!revision.as_str().starts_with('2')).then_some(60)),
-        keys: Box::new(|_, wanted| wanted.iter().map(|sought| (sought.clone(), 120)).collect()),
+        keys: Box::new(|_, wanted| KeysDated {
+            since: wanted.iter().map(|sought| (sought.clone(), 120)).collect(),
+            is_looking: false,
+        }),
     }
 }
 
@@ -623,6 +628,44 @@ async fn a_cluster_that_is_away_says_since_when_and_its_keys_how_old_they_are() 
             .all(|cell| !cell.is_null())
     };
     assert!(rows.iter().all(is_filled), "{rows:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_age_of_a_key_that_is_not_known_yet_comes_with_the_next_answer_although_nothing_changed() {
+    let mut api = Api::settled();
+    api.change(|world| {
+        let mut fleet = world.state.fleet.as_deref().cloned().expect("it was planned");
+        for cluster in fleet.clusters.values_mut() {
+            cluster.public_keys = vec!["ed25519:A".to_owned()];
+        }
+        world.state.fleet = Some(Arc::new(fleet));
+        world.state.version += 1;
+    });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let later = GitTimes {
+        keys: Box::new(move |revision, wanted| match count.fetch_add(1, Ordering::Relaxed) {
+            0 => KeysDated {
+                since: BTreeMap::new(),
+                is_looking: true,
+            },
+            _ => (times().keys)(revision, wanted),
+        }),
+        ..times()
+    };
+    let store = Arc::new(Store::new(Arc::clone(&api.state), later));
+    let api = Api {
+        router: router(Context::new(store, true, api.stop.clone())),
+        ..api
+    };
+    let mut introduced = Vec::new();
+    for _ in 0..3 {
+        let list = api.list("/managedclusters").await;
+        introduced.push(list["items"][0]["status"]["keys"][0]["introduced"].clone());
+    }
+    let known = json!("1970-01-01T00:02:00Z");
+    assert_eq!(introduced, [Value::Null, known.clone(), known]);
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "what is known is asked for no more");
 }
 
 #[tokio::test]
