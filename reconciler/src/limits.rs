@@ -966,6 +966,13 @@ pub const KNOCK_FORGOTTEN_SECONDS: i64 = 600;
 /// How often what callers did is told, so that a thousand of them a second are one event.
 pub const KNOCKS_TOLD: Duration = Duration::from_secs(1);
 
+/// How often the log says that one agent, or an address, is turned away for the same reason.
+pub const TURNED_AWAY_SAID_EVERY: Duration = Duration::from_secs(60);
+
+/// Reasons with agents or addresses of which the log says so one by one; the rest of a minute is one line for each reason. An
+/// entry has less than 200 bytes.
+pub const TURNED_AWAY_SAID_MAX: usize = 1_024;
+
 /// Instances of one cluster's agents that a newer one took the place of and that are remembered: more than a person
 /// copies.
 pub const REPLACED_INSTANCES_MAX: usize = 8;

@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Duration, Instant, timeout};
 
 use super::doorstep::{self, Doorstep, Known};
+use super::turned_away::TurnedAway;
 use super::turns::Turns;
 use crate::limits::{
     HANDSHAKE_QUEUE_TIMEOUT, HANDSHAKES_MAX, HANDSHAKES_OF_PLAIN_MAX, HANDSHAKES_PER_SECOND_MIN, HANDSHAKES_QUEUED_MAX,
@@ -29,6 +30,8 @@ pub(super) struct Arrivals {
     start: Instant,
     /// Over what time agents come back to whoever follows, once the hub ends.
     farewell: OnceLock<Duration>,
+    /// What was said of those who are turned away.
+    pub(super) turned_away: TurnedAway,
 }
 
 /// Of agents behind a server that ends TLS, all of which have its address.
@@ -87,6 +90,7 @@ impl Default for Arrivals {
             rate: Mutex::default(),
             start: Instant::now(),
             farewell: OnceLock::new(),
+            turned_away: TurnedAway::default(),
         }
     }
 }

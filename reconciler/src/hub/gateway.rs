@@ -19,6 +19,7 @@ use tunnel::{AcceptError, AcceptOptions, GoAway, GoAwayReason, HandshakeError, T
 
 use super::doorstep;
 use super::session::Sessions;
+use super::turned_away::{Who, Why};
 use crate::fault::line;
 use crate::limits::{SESSION_CLOSE_TIMEOUT, TURNED_AWAY_MAX, TURNED_AWAY_TIMEOUT};
 
@@ -47,7 +48,9 @@ pub(super) async fn run(
         };
         let options = accepts.borrow().clone();
         let Some(place) = sessions.arrivals.place(peer.ip(), is_plain) else {
-            tracing::warn!(%peer, "Sent an agent away, since too many are waiting.");
+            if let Some(more) = sessions.arrivals.turned_away.says(Why::NoRoom, Who::Address(peer.ip())) {
+                tracing::warn!(%peer, more, "Sent an agent away, since too many are waiting.");
+            }
             options.allowance.meters.turned_away();
             if let Some(permit) = is_plain
                 .then(|| Arc::clone(&leaving).try_acquire_owned().ok())
@@ -63,7 +66,9 @@ pub(super) async fn run(
         let (sessions, shutdown) = (sessions.clone(), shutdown.clone());
         let serve = async move {
             let Some(turn) = sessions.arrivals.turn(&place).await else {
-                tracing::warn!(%peer, "Let an agent wait for too long.");
+                if let Some(more) = sessions.arrivals.turned_away.says(Why::Late, Who::Address(peer.ip())) {
+                    tracing::warn!(%peer, more, "Let an agent wait for too long.");
+                }
                 options.allowance.meters.turned_away();
                 if is_plain {
                     turn_away(socket).await;
@@ -119,7 +124,13 @@ async fn serve(
             Box::pin(sessions.serve(cluster, (tunnel, from), shutdown)).await;
         }
         Err(error) => {
-            tracing::warn!(%peer, %error, "Refused an agent with a bad name.");
+            if let Some(more) = sessions
+                .arrivals
+                .turned_away
+                .says(Why::BadName, Who::Address(peer.ip()))
+            {
+                tracing::warn!(%peer, %error, more, "Refused an agent with a bad name.");
+            }
         }
     }
 }
@@ -153,14 +164,14 @@ fn refused(sessions: &Sessions, error: &AcceptError, peer: SocketAddr) {
             .filter(|name| sessions.registry.has(name)),
         _ => None,
     };
+    let mut who = Who::Address(peer.ip());
     if let Some(cluster) = named {
         sessions.connections.refused(&cluster, line(error), peer);
+        who = Who::Cluster(cluster);
     }
-    tracing::warn!(
-        %peer,
-        error = error as &dyn std::error::Error,
-        "Refused an agent."
-    );
+    if let Some(more) = sessions.arrivals.turned_away.says(Why::of(error), who) {
+        tracing::warn!(%peer, error = error as &dyn std::error::Error, more, "Refused an agent.");
+    }
 }
 
 /// The next connection of a door; never, of one that is not there.

@@ -62,6 +62,7 @@ mod shares;
 pub mod source;
 mod tally;
 pub mod tokens;
+mod turned_away;
 mod turns;
 
 pub use deny::DenyError;

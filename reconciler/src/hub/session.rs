@@ -27,6 +27,7 @@ use super::keys::{self, HubKeys};
 use super::mode_order::ModeOrder;
 use super::push::{self, Pushing};
 use super::registry::Registry;
+use super::turned_away::{Who, Why};
 use crate::key_wish::{self, Within};
 use crate::limits::{
     DRAIN_LOOK, DRAIN_TIMEOUT, PUSH_END_TIMEOUT, REPLACED_DRAIN_TIMEOUT, REPLIES_MAX, SESSION_CLOSE_TIMEOUT,
@@ -92,7 +93,13 @@ impl Sessions {
         };
         let Ok((newest, ended)) = self.dispatch.begin(&cluster, dial, shutdown) else {
             self.registry.duplicate(&cluster, peer.key);
-            tracing::warn!(cluster = %cluster, epoch, "Refused a duplicate agent: another one with this key is connected.");
+            if let Some(more) = self
+                .arrivals
+                .turned_away
+                .says(Why::Duplicate, Who::Cluster(cluster.clone()))
+            {
+                tracing::warn!(cluster = %cluster, epoch, more, "Refused a duplicate agent: another one with this key is connected.");
+            }
             session.close(GoAway::new(GoAwayReason::Replaced, DUPLICATE));
             let _gone = timeout(SESSION_CLOSE_TIMEOUT, session.closed()).await;
             return;

@@ -1,0 +1,145 @@
+//! What the log says of agents that are turned away: the first time for each reason and each of them, and then once a minute
+//! with how often it was. Who dials again and again, or from everywhere, would write nothing else.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::mem::{Discriminant, discriminant, take};
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use render::ClusterName;
+use tokio::time::Instant;
+use tunnel::{AcceptError, HandshakeError};
+
+use crate::limits::{TURNED_AWAY_SAID_EVERY, TURNED_AWAY_SAID_MAX};
+
+/// Why an agent is turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Why {
+    /// Too many are waiting.
+    NoRoom,
+    /// It waited for too long.
+    Late,
+    /// Its name cannot be one.
+    BadName,
+    /// Another one with its key is there.
+    Duplicate,
+    /// They did not come to terms.
+    Refused(Discriminant<AcceptError>, Option<Discriminant<HandshakeError>>),
+}
+
+impl Why {
+    /// What kind of error it is, whoever it names.
+    pub(super) fn of(error: &AcceptError) -> Self {
+        let said = match error {
+            AcceptError::Handshake(error) => Some(discriminant(error)),
+            _ => None,
+        };
+        Self::Refused(discriminant(error), said)
+    }
+}
+
+/// Who is turned away, as far as that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Who {
+    /// A registered cluster's name.
+    Cluster(ClusterName),
+    /// Whoever dials from there.
+    Address(IpAddr),
+    /// Whoever else, once there are too many.
+    Others,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    at: Instant,
+    left_out: u64,
+}
+
+/// What was said lately.
+#[derive(Debug, Default)]
+pub(super) struct TurnedAway(Mutex<HashMap<(Why, Who), Said>>);
+
+impl TurnedAway {
+    /// Whether this is to be said now, and how many like it were left out since it was said last.
+    pub(super) fn says(&self, why: Why, who: Who) -> Option<u64> {
+        let now = Instant::now();
+        let is_recent = |said: &Said| now.duration_since(said.at) < TURNED_AWAY_SAID_EVERY;
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= TURNED_AWAY_SAID_MAX {
+            all.retain(|_, said| is_recent(said));
+        }
+        let mut key = (why, who);
+        if all.len() >= TURNED_AWAY_SAID_MAX && !all.contains_key(&key) {
+            key.1 = Who::Others;
+        }
+        match all.entry(key) {
+            Entry::Occupied(mut said) if is_recent(said.get()) => {
+                said.get_mut().left_out += 1;
+                None
+            }
+            Entry::Occupied(mut said) => {
+                said.get_mut().at = now;
+                Some(take(&mut said.get_mut().left_out))
+            }
+            Entry::Vacant(place) => {
+                place.insert(Said { at: now, left_out: 0 });
+                Some(0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn from(number: u32) -> Who {
+        Who::Address(Ipv4Addr::from(number).into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_that_is_turned_away_again_and_again_is_one_line_a_minute_for_each_reason() {
+        let away = TurnedAway::default();
+        let oslo = || Who::Cluster(ClusterName::parse("oslo").expect("a valid cluster"));
+        let timeout = Why::of(&AcceptError::Timeout);
+        assert_eq!(away.says(timeout, from(1)), Some(0));
+        for _ in 0..9 {
+            advance(TURNED_AWAY_SAID_EVERY / 10).await;
+            assert_eq!(away.says(timeout, from(1)), None);
+        }
+        assert_eq!(away.says(Why::NoRoom, from(1)), Some(0), "another reason");
+        assert_eq!(away.says(timeout, from(2)), Some(0), "another address");
+        assert_eq!(away.says(Why::Duplicate, oslo()), Some(0));
+        assert_eq!(away.says(Why::Duplicate, oslo()), None);
+        let [unproven, closed] = [HandshakeError::HubNotProven, HandshakeError::NotBound]
+            .map(|error| Why::of(&AcceptError::Handshake(error)));
+        assert_eq!([away.says(unproven, from(1)), away.says(closed, from(1))], [Some(0); 2]);
+        advance(TURNED_AWAY_SAID_EVERY / 10).await;
+        assert_eq!(away.says(timeout, from(1)), Some(9), "as many were left out");
+        assert_eq!(away.says(timeout, from(1)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn agents_from_everywhere_are_so_many_lines_and_no_more_is_remembered() {
+        let away = TurnedAway::default();
+        let all = u32::try_from(TURNED_AWAY_SAID_MAX).expect("it is small") * 3;
+        let said = |from_first: u32| {
+            (0..all)
+                .filter(|at| away.says(Why::NoRoom, from(from_first + at)).is_some())
+                .count()
+        };
+        assert_eq!(said(0), TURNED_AWAY_SAID_MAX + 1, "one for all that are too many");
+        assert_eq!(away.0.lock().expect("nobody panicked").len(), TURNED_AWAY_SAID_MAX + 1);
+        advance(TURNED_AWAY_SAID_EVERY).await;
+        assert_eq!(
+            said(all),
+            TURNED_AWAY_SAID_MAX + 1,
+            "a minute later others have their turn"
+        );
+    }
+}
