@@ -1,5 +1,6 @@
 //! The report: what a cluster holds and how it fares, in versioned sections.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -262,7 +263,7 @@ pub enum UnitState {
 }
 
 /// The health of an object or of all of a unit, in kstatus' words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Health {
     /// As it should be.
     Current,
@@ -275,6 +276,31 @@ pub enum Health {
     /// Not looked at yet, or a word of a newer agent that this build does not know.
     #[serde(other)]
     Unknown,
+}
+
+impl Health {
+    /// The worse, the higher. What is not known is worse than what is on its way.
+    fn rank(self) -> u8 {
+        match self {
+            Self::Current => 0,
+            Self::InProgress => 1,
+            Self::Unknown => 2,
+            Self::Terminating => 3,
+            Self::Failed => 4,
+        }
+    }
+}
+
+impl Ord for Health {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for Health {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// How many objects are in which state.

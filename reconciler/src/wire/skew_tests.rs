@@ -112,6 +112,17 @@ async fn a_word_of_a_newer_agent_that_is_not_known_is_unknown_and_the_rest_of_it
         );
     }
     assert_eq!(report.refused, Some((8, Refusal::Unknown)));
+    let worse = [
+        Health::Current,
+        Health::InProgress,
+        Health::Unknown,
+        Health::Terminating,
+        Health::Failed,
+    ];
+    assert!(
+        worse.is_sorted(),
+        "a word that is not known hides nothing that is worse"
+    );
     assert_eq!(report.kubernetes_version.as_deref(), Some("v1.36.3"));
 }
 
