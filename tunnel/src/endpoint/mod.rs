@@ -41,6 +41,8 @@ mod session;
 mod step;
 mod target;
 
+#[cfg(all(test, target_os = "linux"))]
+mod memory_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

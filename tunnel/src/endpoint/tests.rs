@@ -19,10 +19,10 @@ use crate::meters::{HandshakeStep, Meters};
 use crate::shared::CloseReason;
 use crate::stream::{StreamError, TunnelStream};
 
-const SOON: Duration = Duration::from_secs(20);
+pub(super) const SOON: Duration = Duration::from_secs(20);
 
 /// A hub that knows the cluster `north`, and an agent of that name.
-struct Pair {
+pub(super) struct Pair {
     listener: TcpListener,
     hub: AcceptOptions,
     agent: ConnectOptions,
@@ -33,7 +33,7 @@ fn key() -> Arc<SecretKey> {
 }
 
 impl Pair {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
             .expect("loopback has a free port");
@@ -47,7 +47,7 @@ impl Pair {
         Self { listener, hub, agent }
     }
 
-    async fn meet(&self) -> (Result<Tunnel, AcceptError>, Result<Tunnel, ConnectError>) {
+    pub(super) async fn meet(&self) -> (Result<Tunnel, AcceptError>, Result<Tunnel, ConnectError>) {
         let hub = async {
             let (socket, _) = self.listener.accept().await.expect("the agent dials");
             accept(socket, &self.hub).await
