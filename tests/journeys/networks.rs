@@ -1,11 +1,12 @@
 //! Clusters that nobody can dial: each in a network of its own, with something between it and its hub.
 
-use std::net::SocketAddr;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flotilla_tests::eventually;
 use flotilla_tests::network::Relay;
+use flotilla_tests::{eventually, wait};
 
 use super::sites::{HUB_NAME, World, at};
 use super::support::LIMIT;
@@ -122,4 +123,94 @@ fn an_agent_finds_its_api_server_again_at_another_port_with_another_certificate(
         failed.count() < 60,
         "less than a line a second while it was away: {log}"
     );
+}
+
+#[test]
+fn an_agent_finds_its_api_server_again_where_its_name_leads_now() {
+    let mut world = World::start(&["florence"]);
+    let site = Arc::clone(&world.places[0].site);
+    let relay = Relay::start(at(site.outside()), world.secured);
+    // Its kubeconfig has a name, and what that means is all that changes.
+    let name = "kubernetes.default.svc";
+    let loopback = Ipv4Addr::LOCALHOST;
+    site.set_hosts(&[(loopback.into(), name)]);
+    let text = fs::read_to_string(world.places[0].cluster.kubeconfig()).unwrap();
+    let by_name = world.folder.join("by-name.kubeconfig");
+    let renamed = text.replace(&format!("https://{loopback}:"), &format!("https://{name}:"));
+    assert_ne!(renamed, text);
+    fs::write(&by_name, renamed).unwrap();
+    world.places[0].kubeconfig = by_name;
+    world.start_agent(0, &relay.address().to_string(), &[], &[]);
+    world.greet("good morning");
+    world.callers.write_kubeconfigs(&["florence"]);
+    let asked = |world: &World| {
+        let get = ["get", "configmap", "greeting", "-n", "shop", "-o", "name"];
+        world.callers.kubectl("ada", "florence", &get).ok()
+    };
+    eventually(LIMIT, "people are answered", || asked(&world));
+
+    let moved = Ipv4Addr::new(127, 0, 0, 2);
+    world.places[0].cluster.move_apiserver_to(moved);
+    site.set_hosts(&[(moved.into(), name)]);
+    let seen = world.places[0].log().lines().count();
+    world.greet("good day");
+    eventually(LIMIT, "people are answered from there too", || asked(&world));
+    let log = world.places[0].log();
+    assert!(!log.contains("Lost connection to hub"), "its tunnel stays: {log}");
+    let lines = log.lines().skip(seen);
+    let failed = lines.filter(|line| line.contains(" WARN ") || line.contains(" ERROR "));
+    assert!(failed.count() < 60, "less than a line a second: {log}");
+}
+
+#[test]
+fn a_proxy_that_ends_takes_streams_along_and_is_found_again_without_haste() {
+    let mut world = World::start(&["genoa"]);
+    let mut proxy = world.lead_out_by_a_proxy(0, &[]);
+    world.greet("good morning");
+    world.callers.write_kubeconfigs(&["genoa"]);
+    let asked = |world: &World| {
+        let get = ["get", "configmap", "greeting", "-n", "shop", "-o", "name"];
+        world.callers.kubectl("ada", "genoa", &get).ok()
+    };
+    eventually(LIMIT, "people are answered", || asked(&world));
+    let watch = ["get", "configmaps", "-n", "shop", "--watch", "-o", "name"];
+    let mut watch = world.callers.follow("watch", "ada", "genoa", &watch);
+    eventually(LIMIT, "the watch begins", || {
+        let text = watch.log();
+        text.contains("configmap/greeting").then_some(()).ok_or(text)
+    });
+
+    proxy.stop();
+    watch.wait(LIMIT);
+    eventually(LIMIT, "the hub says that it is away", || {
+        let described = world.ask(&["describe", "cluster", "genoa"]).ok()?;
+        described.contains("Away since:").then_some(()).ok_or(described)
+    });
+    let failures = |world: &World| world.places[0].log().matches("Could not connect to hub").count();
+    eventually(LIMIT, "the agent dials, and nobody is there", || {
+        match failures(&world) {
+            0 => Err(world.places[0].log()),
+            _ => Ok(()),
+        }
+    });
+
+    // The proxy is there again, and what is behind it not yet.
+    proxy.set_broken(true);
+    proxy.start_again();
+    let refused = |asked: &[String]| asked.iter().filter(|asked| asked.ends_with(" 502")).count();
+    eventually(LIMIT, "the agent asks the proxy", || match refused(&proxy.asked()) {
+        0 => Err(world.places[0].log()),
+        _ => Ok(()),
+    });
+    let before = refused(&proxy.asked());
+    wait::throughout(Duration::from_secs(5), "it asks less than once a second", || {
+        match refused(&proxy.asked()) - before {
+            0..=4 => Ok(()),
+            more => Err(format!("{more} times")),
+        }
+    });
+    proxy.set_broken(false);
+    world.greet("good day");
+    eventually(LIMIT, "people are answered again", || asked(&world));
+    assert!(!world.places[0].log().contains("s3cret"), "{}", world.places[0].log());
 }

@@ -19,6 +19,8 @@ pub(super) const HUB_NAME: &str = "hub.test";
 pub(super) struct Place {
     pub(super) name: &'static str,
     pub(super) cluster: ControlPlane,
+    /// By which its agent finds the API server.
+    pub(super) kubeconfig: PathBuf,
     agent: Option<Flotilla>,
     /// What the agent is started with.
     arguments: Vec<String>,
@@ -137,7 +139,7 @@ impl World {
     /// Starts the agent of a place, which dials `hub`. One that runs is ended first.
     pub(super) fn start_agent(&mut self, at: usize, hub: &str, more: &[&str], environment: &[(&'static str, &str)]) {
         let name = self.places[at].name;
-        let kubeconfig = self.places[at].cluster.kubeconfig().display().to_string();
+        let kubeconfig = self.places[at].kubeconfig.display().to_string();
         let (key, journal) = (self.path(&format!("{name}.key")), self.path(&format!("{name}.journal")));
         let own = [
             "--cluster",
@@ -171,23 +173,42 @@ impl World {
     /// second reaches, and the third has IPv6.
     #[track_caller]
     pub(super) fn lead_out(&mut self, more: &[&str]) -> Ways {
-        let sites: Vec<_> = self.places.iter().map(|place| Arc::clone(&place.site)).collect();
-        let nginx = Nginx::start(at(sites[0].outside()), HUB_NAME, self.plain);
-        sites[0].set_hosts(&[(sites[0].outside(), HUB_NAME)]);
-        let authority = nginx.authority().display().to_string();
-        let nginx_url = format!("wss://{HUB_NAME}:{}", nginx.address().port());
-        let webpki = ["--hub-tls", "webpki", "--hub-ca", &authority];
-        self.start_agent(0, &nginx_url, &[&webpki, more].concat(), &[]);
-        let proxy = ConnectProxy::start(at(sites[1].outside()), "ann", "s3cret", self.secured);
-        let proxy_url = format!("http://ann:s3cret@{}", proxy.address());
-        self.start_agent(1, "wss://hub.elsewhere:7443", more, &[("HTTPS_PROXY", &proxy_url)]);
-        let relay = Relay::start(at(sites[2].outside_six()), self.secured);
+        let nginx = self.nginx_at(0);
+        self.start_behind(&nginx, 0, more);
+        let proxy = self.lead_out_by_a_proxy(1, more);
+        let relay = Relay::start(at(self.places[2].site.outside_six()), self.secured);
         self.start_agent(2, &relay.address().to_string(), more, &[]);
         Ways {
             _nginx: nginx,
             proxy,
             _relay: relay,
         }
+    }
+
+    /// nginx for a place, that ends TLS before the hub.
+    #[track_caller]
+    pub(super) fn nginx_at(&self, at_place: usize) -> Nginx {
+        Nginx::start(at(self.places[at_place].site.outside()), HUB_NAME, self.plain)
+    }
+
+    /// Starts the agent of a place, which reaches the hub through nginx.
+    pub(super) fn start_behind(&mut self, nginx: &Nginx, at: usize, more: &[&str]) {
+        let site = &self.places[at].site;
+        site.set_hosts(&[(site.outside(), HUB_NAME)]);
+        let authority = nginx.authority().display().to_string();
+        let url = format!("wss://{HUB_NAME}:{}", nginx.address().port());
+        let webpki = ["--hub-tls", "webpki", "--hub-ca", &authority];
+        self.start_agent(at, &url, &[&webpki, more].concat(), &[]);
+    }
+
+    /// Starts the agent of a place, which reaches the hub through a proxy alone.
+    #[track_caller]
+    pub(super) fn lead_out_by_a_proxy(&mut self, at_place: usize, more: &[&str]) -> ConnectProxy {
+        let outside = self.places[at_place].site.outside();
+        let proxy = ConnectProxy::start(at(outside), "ann", "s3cret", self.secured);
+        let url = format!("http://ann:s3cret@{}", proxy.address());
+        self.start_agent(at_place, "wss://hub.elsewhere:7443", more, &[("HTTPS_PROXY", &url)]);
+        proxy
     }
 
     /// Pushes another text, and waits until each of the places has it.
@@ -209,9 +230,11 @@ impl Place {
     #[track_caller]
     fn start(name: &'static str) -> Self {
         let site = Arc::new(Site::new(name));
+        let cluster = ControlPlane::start(name, Options::at(&site));
         Self {
             name,
-            cluster: ControlPlane::start(name, Options::at(&site)),
+            kubeconfig: cluster.kubeconfig(),
+            cluster,
             agent: None,
             arguments: Vec::new(),
             environment: Vec::new(),

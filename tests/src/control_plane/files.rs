@@ -25,13 +25,24 @@ pub(super) fn write_service_account_key(private: &Path, public: &Path) {
     write(public, &key.public_key_pem());
 }
 
-/// Writes the kubeconfig of `user`, with the certificate inside, so that the file can be copied anywhere.
-pub(super) fn write_kubeconfig(path: &Path, cluster: &str, url: &str, certificate: &[u8], user: &User) {
+/// Writes the kubeconfig of `user`, with the certificate inside, so that the file can be copied anywhere. `url` comes with
+/// the name that the certificate has for it, where that is another one.
+pub(super) fn write_kubeconfig(
+    path: &Path,
+    cluster: &str,
+    (url, server_name): (&str, Option<&str>),
+    certificate: &[u8],
+    user: &User,
+) {
+    let mut server = json!({"server": url, "certificate-authority-data": base64(certificate)});
+    if let Some(name) = server_name {
+        server["tls-server-name"] = json!(name);
+    }
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": cluster,
-        "clusters": [{"name": cluster, "cluster": {"server": url, "certificate-authority-data": base64(certificate)}}],
+        "clusters": [{"name": cluster, "cluster": server}],
         "users": [{"name": user.name, "user": {"token": user.token()}}],
         "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": user.name}}],
     });

@@ -9,6 +9,7 @@ mod nodes;
 mod options;
 mod servers;
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -186,6 +187,14 @@ impl ControlPlane {
     #[track_caller]
     pub fn move_apiserver(&mut self) {
         self.servers.move_apiserver();
+        self.wait_ready();
+    }
+
+    /// Ends the API server at once, and starts it at another address of the loopback interface, with the port and the
+    /// certificate that it had; that one names `kubernetes` and `127.0.0.1`, and not this address.
+    #[track_caller]
+    pub fn move_apiserver_to(&mut self, address: Ipv4Addr) {
+        self.servers.move_apiserver_to(address);
         self.wait_ready();
     }
 

@@ -1,6 +1,7 @@
 //! The processes of one cluster, and their flags.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +15,7 @@ const CONTROLLERS: &str = "--controllers=*,-cloud-node-lifecycle-controller,-ser
 #[derive(Debug)]
 pub(super) struct Servers {
     folder: PathBuf,
+    address: Ipv4Addr,
     port: u16,
     options: Options,
     users: Vec<User>,
@@ -30,6 +32,7 @@ impl Servers {
         let port = ports::free();
         let mut servers = Self {
             folder: folder.to_owned(),
+            address: Ipv4Addr::LOCALHOST,
             port,
             options,
             users,
@@ -49,7 +52,8 @@ impl Servers {
             .arg(format!("--etcd-servers={}", self.etcd()))
             .arg(format!("--etcd-prefix={prefix}"))
             .arg(format!("--secure-port={}", self.port))
-            .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
+            .arg(format!("--bind-address={}", self.address))
+            .arg("--advertise-address=127.0.0.1")
             .args([
                 "--endpoint-reconciler-type=none",
                 "--service-cluster-ip-range=10.0.0.0/16",
@@ -93,6 +97,13 @@ impl Servers {
         self.stop_apiserver();
         fs::remove_dir_all(self.folder.join("certificates")).expect("an API server that ran has certificates");
         self.port = ports::free();
+        self.restart_apiserver();
+    }
+
+    /// As after a move to another machine whose administrators took the certificate along.
+    pub(super) fn move_apiserver_to(&mut self, address: Ipv4Addr) {
+        self.stop_apiserver();
+        self.address = address;
         self.restart_apiserver();
     }
 
@@ -141,16 +152,17 @@ impl Servers {
     }
 
     pub(super) fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.port)
+        format!("https://{}:{}", self.address, self.port)
     }
 
     /// Writes a kubeconfig for each user once the API server has made its certificate.
     pub(super) fn write_kubeconfigs(&self, cluster: &str) -> Result<(), String> {
         let certificate = self.folder.join("certificates/apiserver.crt");
         let certificate = fs::read(certificate).map_err(|error| format!("no certificate yet: {error}"))?;
+        let server_name = (self.address != Ipv4Addr::LOCALHOST).then_some("kubernetes");
         for user in &self.users {
             let path = self.folder.join(format!("{}.kubeconfig", user.name));
-            files::write_kubeconfig(&path, cluster, &self.url(), &certificate, user);
+            files::write_kubeconfig(&path, cluster, (&self.url(), server_name), &certificate, user);
         }
         Ok(())
     }

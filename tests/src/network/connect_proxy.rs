@@ -4,11 +4,13 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+use crate::{eventually, wait};
 
 /// A connection on which nothing comes for so long is given up.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
@@ -18,6 +20,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(600);
 pub struct ConnectProxy {
     address: SocketAddr,
     shared: Arc<Shared>,
+    listening: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -27,6 +30,8 @@ struct Shared {
     /// Where it goes, whatever it is asked for: its own idea of a name.
     target: SocketAddr,
     asked: Mutex<Vec<String>>,
+    /// Both ends of what it led to somewhere since it was started last.
+    led: Mutex<Vec<TcpStream>>,
     is_broken: AtomicBool,
     is_over: AtomicBool,
 }
@@ -41,20 +46,41 @@ impl ConnectProxy {
             credentials: format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))),
             target,
             asked: Mutex::default(),
+            led: Mutex::default(),
             is_broken: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         });
-        let own = Arc::clone(&shared);
-        thread::spawn(move || {
-            for socket in listener.incoming().map_while(Result::ok) {
-                if own.is_over.load(Ordering::SeqCst) {
-                    return;
-                }
-                let own = Arc::clone(&own);
-                thread::spawn(move || serve(socket, &own));
-            }
+        let listening = Some(listen(listener, Arc::clone(&shared)));
+        Self {
+            address,
+            shared,
+            listening,
+        }
+    }
+
+    /// Ends it, and with it every connection that it led to somewhere, as a process that is killed.
+    pub fn stop(&mut self) {
+        let Some(listening) = self.listening.take() else {
+            return;
+        };
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // Wakes the listener, so that it sees it.
+        let _ = TcpStream::connect(self.address);
+        let _ = listening.join();
+        for end in self.shared.led.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let _ = end.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    /// Starts it where it was.
+    #[track_caller]
+    pub fn start_again(&mut self) {
+        self.stop();
+        let listener = eventually(wait::LONG, "the proxy's address is free again", || {
+            TcpListener::bind(self.address).map_err(|error| error.to_string())
         });
-        Self { address, shared }
+        self.shared.is_over.store(false, Ordering::SeqCst);
+        self.listening = Some(listen(listener, Arc::clone(&self.shared)));
     }
 
     /// Where it listens.
@@ -75,9 +101,20 @@ impl ConnectProxy {
 
 impl Drop for ConnectProxy {
     fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
+        self.stop();
     }
+}
+
+fn listen(listener: TcpListener, shared: Arc<Shared>) -> JoinHandle<()> {
+    thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            if shared.is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            let own = Arc::clone(&shared);
+            thread::spawn(move || serve(socket, &own));
+        }
+    })
 }
 
 /// Serves one connection; whoever breaks it off is not told about.
@@ -99,7 +136,10 @@ fn serve(mut near: TcpStream, shared: &Shared) {
     }
     if let (Ok(mut far), Ok(mut near_too)) = (TcpStream::connect(shared.target), near.try_clone())
         && let Ok(mut far_too) = far.try_clone()
+        && let (Ok(one_end), Ok(other_end)) = (near.try_clone(), far.try_clone())
     {
+        let ends = [one_end, other_end];
+        shared.led.lock().unwrap_or_else(PoisonError::into_inner).extend(ends);
         let back = thread::spawn(move || {
             let _ = std::io::copy(&mut far_too, &mut near_too);
             let _ = near_too.shutdown(std::net::Shutdown::Both);
