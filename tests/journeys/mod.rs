@@ -9,6 +9,7 @@ mod approval;
 mod broken;
 mod capacity;
 mod changes;
+mod closed_keys;
 mod clusternet;
 mod demo;
 mod dependants;

@@ -117,6 +117,8 @@ fn old_and_new_keys_are_valid_side_by_side_and_no_stream_drops() {
     let office = Office::open_with(&[], &["--new-key", "new.key"]);
     let log = followed(&office);
     let file = merge(&office, "is to be added");
+    let message = office.repository.message("main");
+    assert!(message.contains(", from 127.0.0.1, since "), "{message}");
     assert_eq!(file.matches("ed25519:").count(), 2, "both are valid: {file}");
     eventually(LIMIT, "the agent goes over to the new key", || {
         let text = office.agent_log();
