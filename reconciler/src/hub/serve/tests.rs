@@ -1,6 +1,7 @@
 //! The API as a client meets it. kubectl itself judges it in the journeys of `tests/`.
 
 mod bounds;
+mod mute;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
