@@ -669,6 +669,12 @@ pub const PINGS_PEOPLE_MAX: usize = 1_024;
 /// Questions of a doctor about rights that are open at once: an API server answers each from memory.
 pub const DOCTOR_QUESTIONS_MAX: usize = 8;
 
+/// Kinds and namespaces of the feeds whose rights a doctor asks for: six questions about each, answered within seconds.
+pub const DOCTOR_PLACES_MAX: usize = 100;
+
+/// Missing rights that a doctor names: more is no sentence.
+pub const DOCTOR_RIGHTS_SHOWN_MAX: usize = 12;
+
 /// Seconds by which a clock may be off before a person is told: certificates and reports are not that exact.
 pub const CLOCK_SKEW_SECONDS_MAX: i64 = 30;
 

@@ -30,9 +30,14 @@ fn clusters_behind_a_proxy_a_server_that_ends_tls_and_ipv6_are_kept_and_told_apa
     for place in &world.places {
         let ping = world.ask(&["tunnel", "ping", place.name]).expect_ok();
         assert!(ping.contains("round trip min/avg/max"), "{ping}");
-        let said = place.doctor(&[]).expect_ok();
+        let journal = world.path(&format!("{}.journal", place.name));
+        let said = place.doctor(&["--journal", &journal]).expect_ok();
         assert!(
             said.contains("ok     registration") && said.contains("ok     rights"),
+            "{said}"
+        );
+        assert!(
+            said.contains("ok     feeds") && said.contains("kinds and namespaces that the feeds hold"),
             "{said}"
         );
         assert!(!said.contains("FAILED") && !said.contains("s3cret"), "{said}");

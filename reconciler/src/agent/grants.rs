@@ -46,12 +46,12 @@ pub(super) const PEOPLE: [Grant; 2] = [
 
 /// One right that an agent needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct Need<'a> {
     /// `None`: in the whole cluster.
-    pub(super) namespace: Option<&'static str>,
-    pub(super) group: &'static str,
-    pub(super) resource: &'static str,
-    pub(super) verb: &'static str,
+    pub(super) namespace: Option<&'a str>,
+    pub(super) group: &'a str,
+    pub(super) resource: &'a str,
+    pub(super) verb: &'a str,
 }
 
 impl Grant {
@@ -68,7 +68,7 @@ impl Grant {
         json!({ "apiGroups": [self.group], "resources": self.resources, "verbs": self.verbs })
     }
 
-    fn needs(self, namespace: Option<&'static str>) -> impl Iterator<Item = Need> {
+    fn needs(self, namespace: Option<&'static str>) -> impl Iterator<Item = Need<'static>> {
         self.resources.iter().flat_map(move |resource| {
             self.verbs.iter().map(move |verb| Need {
                 namespace,
@@ -87,7 +87,7 @@ pub(super) const COMMON: [(Option<&'static str>, &[Grant]); 2] = [(None, &EVERYW
 pub(super) const OF_PEOPLE: [(Option<&'static str>, &[Grant]); 1] = [(None, &PEOPLE)];
 
 /// Rights one by one.
-pub(super) fn needs(grants: &[(Option<&'static str>, &[Grant])]) -> Vec<Need> {
+pub(super) fn needs(grants: &[(Option<&'static str>, &[Grant])]) -> Vec<Need<'static>> {
     let needs = grants
         .iter()
         .flat_map(|(namespace, grants)| grants.iter().flat_map(|grant| grant.needs(*namespace)));

@@ -186,15 +186,25 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The keys of hubs that stand in a folder, which may be another agent's at work: the file is there whole or not at all.
-    pub(super) async fn hub_keys_of(folder: PathBuf) -> Result<Vec<Vouched>, JournalError> {
+    /// What stands in a folder, which may be another agent's at work: each file is there whole or not at all. A content that
+    /// is not there, or damaged, is left out.
+    pub(super) async fn look_into(folder: PathBuf) -> Result<Kept, JournalError> {
         let read = move || {
-            let path = folder.join(HUB_KEYS_FILE);
-            let keys: Option<Vec<Vouched>> = read_json(&LocalFiles, &path)?;
-            Ok(keys.unwrap_or_default())
+            let hub_keys: Option<Vec<Vouched>> = read_json(&LocalFiles, &folder.join(HUB_KEYS_FILE))?;
+            let held: Option<Held> = read_json(&LocalFiles, &folder.join(HELD_FILE))?;
+            let content = |digest: Digest| {
+                let bytes = LocalFiles.read(&content_path(&folder, digest)).ok()?;
+                Some((digest, Arc::new(Description::from_json(&bytes, digest).ok()?)))
+            };
+            Ok(Kept {
+                contents: held.iter().flat_map(Held::digests).filter_map(content).collect(),
+                held,
+                hub_keys: hub_keys.unwrap_or_default(),
+                ..Kept::default()
+            })
         };
         match tokio::task::spawn_blocking(read).await {
-            Ok(keys) => keys,
+            Ok(kept) => kept,
             Err(join) => std::panic::resume_unwind(join.into_panic()),
         }
     }
@@ -344,9 +354,7 @@ impl Journal {
     }
 
     fn content_path(&self, digest: Digest) -> PathBuf {
-        self.folder
-            .join(CONTENTS_FOLDER)
-            .join(format!("{}.json", digest.short(64)))
+        content_path(&self.folder, digest)
     }
 
     fn read_json<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, JournalError> {
@@ -379,6 +387,10 @@ impl Journal {
             source,
         })
     }
+}
+
+fn content_path(folder: &Path, digest: Digest) -> PathBuf {
+    folder.join(CONTENTS_FOLDER).join(format!("{}.json", digest.short(64)))
 }
 
 fn read_json<T: DeserializeOwned>(files: &dyn Files, path: &Path) -> Result<Option<T>, JournalError> {

@@ -62,6 +62,30 @@ impl ServedKind {
     }
 }
 
+/// How requests call a kind.
+#[cfg(feature = "agent")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plural {
+    /// Its name in them.
+    pub(crate) resource: String,
+    /// Whether its objects live in namespaces.
+    pub(crate) namespaced: bool,
+}
+
+/// (group, kind) of all that is served → how requests call it, at the version that its group prefers.
+#[cfg(feature = "agent")]
+pub(crate) async fn plurals(client: &Client) -> Result<BTreeMap<(String, String), Plural>, RequestError> {
+    let kinds = Kinds::discover(client).await?;
+    let plural = |kind: &Arc<ServedKind>| {
+        let plural = Plural {
+            resource: kind.resource.plural.clone(),
+            namespaced: kind.namespaced,
+        };
+        ((kind.resource.group.clone(), kind.resource.kind.clone()), plural)
+    };
+    Ok(kinds.preferred().map(plural).collect())
+}
+
 /// The kinds that a cluster serves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kinds {

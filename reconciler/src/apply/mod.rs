@@ -67,6 +67,8 @@ pub(crate) use request::{RequestError, bounded};
 pub use applier::{ApplierOptions, ApplyError, run};
 pub use client::{ApiServer, ClientError, check_kubeconfig};
 pub(crate) use dependants::look as dependants;
+#[cfg(feature = "agent")]
+pub(crate) use discovery::{Plural, plurals};
 #[cfg(feature = "hub")]
 pub(crate) use dry_run::{Checked, Verdict, dry_run};
 pub use helm::HelmOptions;

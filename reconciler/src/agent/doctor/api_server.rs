@@ -9,13 +9,14 @@ use kube::api::{Api, PostParams};
 use kube::client::Body;
 use tokio::time::timeout;
 
-use super::{Step, Verdict, clock};
+use super::{Step, Verdict, clock, feeds};
 use crate::agent::Policy;
 use crate::agent::grants::{self, Need, needs};
+use crate::agent::store::Kept;
 use crate::fault::line;
 use crate::limits::{API_REQUEST_TIMEOUT, DOCTOR_QUESTIONS_MAX};
 
-pub(super) async fn examine(client: &Result<Client, String>, policy: &Policy) -> Vec<Step> {
+pub(super) async fn examine(client: &Result<Client, String>, policy: &Policy, kept: Option<&Kept>) -> Vec<Step> {
     let client = match client {
         Ok(client) => client,
         Err(why) => {
@@ -28,6 +29,7 @@ pub(super) async fn examine(client: &Result<Client, String>, policy: &Policy) ->
                 not_tried("clock"),
                 not_tried("rights"),
                 not_tried("people"),
+                not_tried("feeds"),
             ];
         }
     };
@@ -41,6 +43,7 @@ pub(super) async fn examine(client: &Result<Client, String>, policy: &Policy) ->
             not_tried("clock"),
             not_tried("rights"),
             not_tried("people"),
+            not_tried("feeds"),
         ],
         Ok(headers) => {
             let now = jiff::Timestamp::now().as_second();
@@ -49,12 +52,13 @@ pub(super) async fn examine(client: &Result<Client, String>, policy: &Policy) ->
                 clock::beside("the API server", said(&headers), now),
             ];
             steps.extend(rights(client, policy).await);
+            steps.push(feeds::examine(client, kept).await);
             steps
         }
     }
 }
 
-fn not_tried(name: &'static str) -> Step {
+pub(super) fn not_tried(name: &'static str) -> Step {
     Step {
         name,
         verdict: Verdict::NotTried,
@@ -97,7 +101,15 @@ async fn rights(client: &Client, policy: &Policy) -> Vec<Step> {
 }
 
 /// Asks for each right, and says which is missing.
-async fn asked(client: &Client, name: &'static str, needs: &[Need], hint: &str) -> Step {
+async fn asked(client: &Client, name: &'static str, needs: &[Need<'_>], hint: &str) -> Step {
+    match missing(client, needs).await {
+        Ok(missing) => judged(name, needs.len(), &missing, hint),
+        Err((what, hint)) => Step::bad(name, what, hint),
+    }
+}
+
+/// Those of some rights that we do not have; or why nobody says, and what to do.
+pub(super) async fn missing<'a>(client: &Client, needs: &[Need<'a>]) -> Result<Vec<Need<'a>>, (String, &'static str)> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let answers = needs.iter().map(|need| {
         let (reviews, what) = (reviews.clone(), review(need));
@@ -109,18 +121,18 @@ async fn asked(client: &Client, name: &'static str, needs: &[Need], hint: &str) 
         match answer {
             Ok(Ok(answer)) if answer.status.as_ref().is_some_and(|status| status.allowed) => {}
             Ok(Ok(_)) => missing.push(*need),
-            Ok(Err(error)) => return Step::bad(name, line(&error), "see why the API server reviews no rights"),
-            Err(_) => return Step::bad(name, "the API server does not answer in time", "try again"),
+            Ok(Err(error)) => return Err((line(&error), "see why the API server reviews no rights")),
+            Err(_) => return Err(("the API server does not answer in time".to_owned(), "try again")),
         }
     }
-    judged(name, needs.len(), &missing, hint)
+    Ok(missing)
 }
 
-fn judged(name: &'static str, asked: usize, missing: &[Need], hint: &str) -> Step {
+fn judged(name: &'static str, asked: usize, missing: &[Need<'_>], hint: &str) -> Step {
     if missing.is_empty() {
         let what = match name {
             "people" => format!("all {asked} for acting in people's names, and for writing what access/ grants them"),
-            _ => format!("all {asked} that every agent needs; those for the feeds' kinds are not looked at"),
+            _ => format!("all {asked} that every agent needs"),
         };
         return Step::good(name, what);
     }
@@ -128,7 +140,7 @@ fn judged(name: &'static str, asked: usize, missing: &[Need], hint: &str) -> Ste
     Step::bad(name, format!("this agent may not {}", missing.join(", ")), hint)
 }
 
-fn review(need: &Need) -> SelfSubjectAccessReview {
+fn review(need: &Need<'_>) -> SelfSubjectAccessReview {
     SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
             resource_attributes: Some(ResourceAttributes {
@@ -144,7 +156,7 @@ fn review(need: &Need) -> SelfSubjectAccessReview {
     }
 }
 
-fn worded(need: &Need) -> String {
+pub(super) fn worded(need: &Need<'_>) -> String {
     match need.namespace {
         Some(namespace) => format!("{} {} in {namespace}", need.verb, need.resource),
         None => format!("{} {}", need.verb, need.resource),

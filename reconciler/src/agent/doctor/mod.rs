@@ -5,6 +5,7 @@
 
 mod api_server;
 mod clock;
+mod feeds;
 mod hub;
 mod journal;
 
@@ -82,12 +83,12 @@ impl Step {
 
 /// Looks at everything. Steps of several hubs follow one another.
 pub async fn examine(patient: &Patient) -> Vec<(String, Vec<Step>)> {
-    let (hub_keys, step) = journal::examine(patient).await;
+    let (hub_keys, kept, step) = journal::examine(patient).await;
     let mut rooms = vec![("journal".to_owned(), vec![step])];
     for url in &patient.hubs {
         rooms.push((url.clone(), hub::examine(patient, &hub_keys, url).await));
     }
-    let steps = api_server::examine(&patient.client, &patient.policy).await;
+    let steps = api_server::examine(&patient.client, &patient.policy, kept.as_ref()).await;
     rooms.push(("API server".to_owned(), steps));
     rooms
 }
