@@ -24,6 +24,11 @@ fn is_dns_label(text: &str, chars_max: usize) -> bool {
         && !text.ends_with('-')
 }
 
+/// Whether a namespace can be called so.
+pub(crate) fn is_namespace(text: &str) -> bool {
+    is_dns_label(text, 63)
+}
+
 fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(|label| is_dns_label(label, 253))
 }

@@ -140,7 +140,7 @@ fn no_kind(api_version: &str, kind: &str) -> Option<String> {
 
 /// Whether a text can stand in the path of a request and mean itself: what ends a path, steers a terminal
 /// or leads up a folder cannot.
-fn is_path_segment(text: &str) -> bool {
+pub(in crate::load) fn is_path_segment(text: &str) -> bool {
     !matches!(text, "" | "." | "..")
         && text
             .chars()

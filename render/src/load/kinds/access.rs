@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::declaration::{Declaration, DeclarationKey};
 use super::super::fields::Fields;
+use super::super::object::is_path_segment;
 use super::labels;
 use super::metadata::Metadata;
 use super::{OwnKind, Place, Reading};
@@ -12,6 +13,7 @@ use crate::access::{
     ANNOTATION_CLUSTERS, Binding, PREFIX, RBAC_API_VERSION, RBAC_GROUP, Role, RoleRef, Rule, ScopedName, Subject,
     is_reserved,
 };
+use crate::name::is_namespace;
 use crate::nearest::nearest;
 use crate::selector::LabelSelector;
 
@@ -78,7 +80,21 @@ pub(super) fn read(kind: AccessKind, top: &mut Fields<'_>, metadata: &Metadata, 
             format!("a {} stands in no namespace", kind.name()),
             "remove it",
         ),
+        (true, namespace) if !is_namespace(namespace) => top.error(
+            "metadata.namespace",
+            "FieldInvalid",
+            format!("{namespace:?} can be no namespace"),
+            "it has lower-case letters, digits and '-', at most 63, and neither begins nor ends with '-'",
+        ),
         _ => {}
+    }
+    if !metadata.name.is_empty() && !is_path_segment(&metadata.name) {
+        top.error(
+            "metadata.name",
+            "FieldInvalid",
+            format!("no API server could take {} {:?} in a path", kind.name(), metadata.name),
+            "use letters, digits and signs such as - . _ and :",
+        );
     }
     let key = ScopedName::new(namespace, &metadata.name);
     let declaration = match kind {
@@ -324,6 +340,16 @@ fn subject(mut fields: Fields<'_>) -> Option<Subject> {
         let hint = "name people and groups as the hub knows them, without prefix";
         fields.error("name", "FieldInvalid", message, hint);
     }
+    if let Some(name) = name.as_deref().filter(|name| !can_log_in(name)) {
+        let message =
+            format!("nobody logs in as {name:?}: names are ASCII, without control characters and blanks at their ends");
+        fields.doubt(
+            "name",
+            "NoEffect",
+            message,
+            "name people and groups as the hub knows them",
+        );
+    }
     let subject = match kind? {
         "User" => Subject::User(name?),
         "Group" => Subject::Group(name?),
@@ -341,6 +367,11 @@ fn subject(mut fields: Fields<'_>) -> Option<Subject> {
     };
     fields.finish();
     Some(subject)
+}
+
+/// Whether a name can stand in a header, as each that the hub lets in does.
+fn can_log_in(name: &str) -> bool {
+    name.is_ascii() && !name.chars().any(char::is_control) && name.trim() == name
 }
 
 /// The role as it is named. Whether there is one is asked when all are read.

@@ -184,6 +184,56 @@ fn a_binding_that_cannot_be_taken_gives_nobody_anything() {
 }
 
 #[test]
+fn a_name_that_no_api_server_could_take_is_an_error_where_it_stands() {
+    let role = |name: &str| READER.replace("name: reader", &format!("name: '{name}'"));
+    for name in [
+        "a/b",
+        "../../../api/v1/secrets",
+        "a%2fb",
+        "a?b",
+        "a#b",
+        "a b",
+        "a\\b",
+        "..",
+    ] {
+        let (fleet, findings) = loaded(&[("access/a.yaml", &role(name))]);
+        assert_eq!(
+            shown(&findings),
+            ["access/a.yaml:3 Error FieldInvalid metadata.name"],
+            "{name}"
+        );
+        assert!(fleet.access.roles.is_empty(), "{name}");
+    }
+    for name in ["reader", "team:shop_reader.v2", "Reader"] {
+        let (fleet, _) = loaded(&[("access/a.yaml", &role(name))]);
+        assert!(fleet.access.roles.contains_key(&ScopedName::new("", name)), "{name}");
+    }
+    for namespace in ["Shop_X", "a/b", "..", "-a"] {
+        let text = binding("b", &format!(", namespace: '{namespace}'")).replace("ClusterRoleBinding", "RoleBinding");
+        let (fleet, findings) = loaded(&[("access/a.yaml", READER), ("access/b.yaml", &text)]);
+        let found = shown(&findings);
+        assert!(
+            found.contains(&"access/b.yaml:3 Error FieldInvalid metadata.namespace".to_owned()),
+            "{namespace}: {found:?}"
+        );
+        assert_eq!(bound(&fleet), [""; 0], "{namespace}");
+    }
+}
+
+#[test]
+fn a_subject_that_nobody_can_log_in_as_is_told() {
+    for name in ["ann ", " shop", "zo\u{eb}"] {
+        let text = binding("b", "").replace("name: shop", &format!("name: '{name}'"));
+        let (_, findings) = loaded(&[("access/a.yaml", READER), ("access/b.yaml", &text)]);
+        assert_eq!(
+            shown(&findings),
+            ["access/b.yaml:4 Warning NoEffect subjects[0].name"],
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn the_clusters_of_a_binding_are_a_selector_or_an_error_and_never_all_by_mistake() {
     let with = |text: &str| {
         binding(
