@@ -78,8 +78,13 @@ impl Query {
 
     /// Whether it asks for this object.
     pub(super) fn selects(&self, object: &Object) -> bool {
+        self.names(object) && self.labels.matches(&object.labels)
+    }
+
+    /// Whether it asks for an object of this name, whatever its labels are now. Its caller may know of no other.
+    pub(super) fn names(&self, object: &Object) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
-        is(&self.name, &object.name) && is(&self.namespace, &object.namespace) && self.labels.matches(&object.labels)
+        is(&self.name, &object.name) && is(&self.namespace, &object.namespace)
     }
 
     /// How long a watch may last.

@@ -413,6 +413,27 @@ async fn a_watch_goes_on_from_the_version_of_a_list() {
     assert_eq!(events.next().await, None, "and ends when it said it would");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_goes_on_tells_of_no_object_that_it_was_not_asked_for() {
+    let mut api = Api::settled();
+    let version = api.list("/managedclusters").await["metadata"]["resourceVersion"].clone();
+    let version = version.as_str().expect("a version");
+    // Both change: a is told something new, and b comes back.
+    api.change(|world| {
+        world.push('2', &["a", "b"], &["a", "b"]);
+        world.connect("b");
+    });
+    for path in [
+        "/namespaces/a/managedclusters?",
+        "/managedclusters?fieldSelector=metadata.name%3Da&",
+    ] {
+        let watch = format!("{path}watch=1&resourceVersion={version}&timeoutSeconds=5");
+        let mut events = api.watch(&watch).await;
+        assert_eq!(events.next().await.as_deref(), Some("MODIFIED a"), "{path}");
+        assert_eq!(events.next().await, None, "b is somebody else's: {path}");
+    }
+}
+
 #[tokio::test]
 async fn a_version_of_an_earlier_hub_is_gone() {
     let api = Api::settled();

@@ -148,9 +148,9 @@ impl Progress {
             match (selected, known) {
                 (true, true) => self.push("MODIFIED", item, item.version),
                 (true, false) => self.push("ADDED", item, item.version),
-                // It may have been selected before; a client that never heard of it lets this be.
-                (false, true) => self.push("DELETED", item, item.version),
-                (false, false) => {}
+                // Its labels may have been others before; a client that never heard of it lets this be.
+                (false, true) if self.watch.query.names(&item.object) => self.push("DELETED", item, item.version),
+                (false, _) => {}
             }
         }
         self.sent = Arc::clone(shelf);
