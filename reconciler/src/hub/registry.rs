@@ -52,6 +52,8 @@ impl Changes {
 struct Known {
     /// `None` before the first revision.
     keys: Option<Keys>,
+    /// Those whose file is gone, and who are known by their old keys alone.
+    departed: BTreeSet<String>,
     denied: Denied,
 }
 
@@ -60,6 +62,12 @@ impl Known {
     fn registered(&self, cluster: &str) -> &[PublicKey] {
         let keys = self.keys.as_ref().and_then(|keys| keys.get(cluster));
         keys.map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether there is a file of this name, with whatever keys.
+    fn has_file(&self, cluster: &str) -> bool {
+        let is_known = self.keys.as_ref().is_some_and(|keys| keys.contains_key(cluster));
+        is_known && !self.departed.contains(cluster)
     }
 
     /// Those of them that count.
@@ -83,8 +91,9 @@ impl Known {
             .find_map(|(name, _)| ClusterName::parse(name.clone()).ok());
         match owner {
             Some(name) => Why::RegisteredAs { name },
-            None if self.registered(cluster).is_empty() => Why::NotRegistered,
-            None => Why::OtherKey,
+            None if self.has_file(cluster) => Why::OtherKey,
+            // Nobody has the name, whoever had it before.
+            None => Why::NotRegistered,
         }
     }
 }
@@ -102,11 +111,16 @@ impl Registry {
             (cluster.name.to_string(), keys)
         };
         let mut keys: Keys = fleet.clusters.values().map(keys_of).collect();
-        for (name, departed) in departed {
+        let gone = departed.iter().filter(|(name, _)| !fleet.clusters.contains_key(*name));
+        let gone: BTreeMap<_, _> = gone.map(|(name, departed)| (name.to_string(), departed)).collect();
+        for (name, departed) in &gone {
             let own = departed.public_keys.iter().filter_map(|text| text.parse().ok());
-            keys.entry(name.to_string()).or_insert_with(|| own.collect());
+            keys.insert(name.clone(), own.collect());
         }
-        self.known.send_modify(|known| known.keys = Some(keys));
+        self.known.send_modify(|known| {
+            known.keys = Some(keys);
+            known.departed = gone.into_keys().collect();
+        });
     }
 
     /// Takes over a deny list; whether it is another one than before.

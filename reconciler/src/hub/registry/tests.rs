@@ -56,21 +56,27 @@ async fn a_key_is_revoked_when_its_file_names_it_no_more_or_is_gone() {
     assert!(is_over(registry.revoked(&oslo, &new)).await, "the cluster is out");
 }
 
-#[tokio::test]
-async fn a_cluster_whose_file_is_gone_may_prove_its_old_key_until_its_file_comes_back() {
-    let (registry, old, new) = (Registry::default(), key(), key());
-    let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+/// What is known of oslo once its file is gone, and a fleet without it.
+fn without_oslo(key: &PublicKey) -> (Fleet, BTreeMap<ClusterName, Departure>) {
     let departure = Departure {
-        public_keys: vec![old.to_string()],
+        public_keys: vec![key.to_string()],
         kubeconfig_context: None,
         deletion_policy: render::model::DeletionPolicy::Delete,
         source: "1".repeat(40).parse().expect("forty hex digits"),
         since: 0,
         units: Vec::new(),
     };
-    let departed = BTreeMap::from([(oslo.clone(), departure)]);
+    let oslo = ClusterName::parse("oslo").expect("a valid cluster");
     let mut empty = fleet(&[]);
     empty.clusters.clear();
+    (empty, BTreeMap::from([(oslo, departure)]))
+}
+
+#[tokio::test]
+async fn a_cluster_whose_file_is_gone_may_prove_its_old_key_until_its_file_comes_back() {
+    let (registry, old, new) = (Registry::default(), key(), key());
+    let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+    let (empty, departed) = without_oslo(&old);
     registry.replace(&empty, &departed);
     assert!(
         !is_over(registry.revoked(&oslo, &old)).await,
@@ -125,6 +131,50 @@ fn a_stranger_is_told_apart_by_what_it_proved() {
     assert!(told.is_some_and(|told| told.contains("oslo")));
     registry.deny(Denied::parse("rome").expect("a list"));
     assert_eq!(knock("rome", Some(new)), (Why::Denied, None));
+    registry.replace(&fleet(&[]), &BTreeMap::new());
+    assert_eq!(
+        knock("oslo", Some(new)),
+        (Why::OtherKey, None),
+        "there is a file, to which its key can be added"
+    );
+}
+
+/// What an agent that has a token is told.
+fn asks(registry: &Registry, cluster: &ClusterName, key: PublicKey, token: &str) -> Option<String> {
+    let cluster = cluster.as_str();
+    let proof = Proof {
+        hub_nonce: Nonce([1; 32]),
+        agent_nonce: Nonce([2; 32]),
+        cluster,
+        epoch: 7,
+        exporter: None,
+        server_id: "",
+        endpoints: &[],
+    };
+    let token = Some(TokenProof::new(&Token(token.to_owned()), &proof, &key));
+    let key = Some(key);
+    registry.stranger(&Stranger { cluster, key, token })
+}
+
+#[test]
+fn a_token_counts_for_a_name_whose_file_is_gone_and_for_none_that_has_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = TokenFile::new(folder.path().join("tokens"));
+    let (registry, old, new) = (Registry::default(), key(), key());
+    let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+    registry.propose(true);
+    registry.keep_tokens(file.clone());
+    let token = file.create(oslo.clone(), 3_600, seconds()).expect("it is made");
+    // A file without keys, as of a cluster that the hub reaches by itself: a token adds none.
+    registry.replace(&fleet(&[]), &BTreeMap::new());
+    assert_eq!(asks(&registry, &oslo, new, &token), None);
+    let (empty, departed) = without_oslo(&old);
+    registry.replace(&empty, &departed);
+    let told = asks(&registry, &oslo, new, &token).expect("it was not used up");
+    assert!(told.contains("branch flotilla/register-oslo"), "{told}");
+    assert_eq!(registry.keys_of("oslo"), [old], "which still lets nobody in");
+    let wanted = registry.sync_tokens(&file).expect("readable");
+    assert_eq!(wanted, BTreeMap::from([(oslo, new)]));
 }
 
 #[test]
@@ -140,20 +190,11 @@ fn a_token_gives_the_right_to_ask_and_nothing_else() {
     // It counts from the moment on in which it was made.
     let token = file.create(rome.clone(), 3_600, seconds()).expect("it is made");
     let ask = |cluster: &ClusterName, key: PublicKey, token: &str| {
-        let cluster = cluster.as_str();
-        let proof = Proof {
-            hub_nonce: Nonce([1; 32]),
-            agent_nonce: Nonce([2; 32]),
-            cluster,
-            epoch: 7,
-            exporter: None,
-            server_id: "",
-            endpoints: &[],
-        };
-        let token = Some(TokenProof::new(&Token(token.to_owned()), &proof, &key));
-        let key = Some(key);
-        let told = registry.stranger(&Stranger { cluster, key, token });
-        assert!(!registry.keys_of(cluster).contains(&new), "nobody is let in by a token");
+        let told = asks(&registry, cluster, key, token);
+        assert!(
+            !registry.keys_of(cluster.as_str()).contains(&new),
+            "nobody is let in by a token"
+        );
         told
     };
     assert_eq!(
