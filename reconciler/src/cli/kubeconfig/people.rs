@@ -1,6 +1,8 @@
 //! How people reach a hub that serves them: its address, whom to trust, and how they log in. Secrets are pointed at, and never
 //! copied.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -8,6 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use render::ClusterName;
+use render::limits::FILE_BYTES_MAX;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
 use super::super::client::GROUP;
@@ -49,7 +55,7 @@ pub(super) struct PeopleFlags {
     exec_args: Vec<String>,
     /// A cluster to write a context for. May be given more than once; without it, the hub is asked which there are.
     #[arg(long = "cluster", value_name = "NAME", requires = "hub")]
-    clusters: Vec<String>,
+    clusters: Vec<ClusterName>,
 }
 
 /// Why nothing is written.
@@ -81,8 +87,11 @@ impl PeopleFlags {
     /// Whom to trust, as a kubeconfig has it.
     pub(super) fn trust(&self) -> Result<Value, Unusable> {
         let Some(file) = &self.ca else { return Ok(json!({})) };
-        let pem = std::fs::read(file);
-        let pem = pem.map_err(|error| Unusable::Usage(format!("--ca {}: {error}", file.display())))?;
+        let unusable = |why: String| Unusable::Usage(format!("--ca {}: {why}", file.display()));
+        let mut pem = Vec::new();
+        let read = File::open(file).and_then(|file| file.take(FILE_BYTES_MAX as u64).read_to_end(&mut pem));
+        read.map_err(|error| unusable(error.to_string()))?;
+        check_authority(&pem).map_err(|why| unusable(why.to_owned()))?;
         Ok(json!({ "certificate-authority-data": STANDARD.encode(pem) }))
     }
 
@@ -110,7 +119,7 @@ impl PeopleFlags {
     /// The clusters, as named or as the hub says. `kubeconfig` is what reaches the hub.
     pub(super) async fn clusters(&self, kubeconfig: &str) -> Result<Vec<String>, Unusable> {
         if !self.clusters.is_empty() {
-            return Ok(self.clusters.clone());
+            return Ok(self.clusters.iter().map(ToString::to_string).collect());
         }
         let failed = |error: &dyn std::error::Error| Unusable::Hub(line(error));
         let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|error| failed(&error))?;
@@ -125,6 +134,22 @@ impl PeopleFlags {
     }
 }
 
+/// Whether a file may stand in a kubeconfig, which is handed on: the authority's key has the same name but for its end.
+fn check_authority(pem: &[u8]) -> Result<(), &'static str> {
+    let key = b"PRIVATE KEY";
+    if pem.windows(key.len()).any(|text| text == key) {
+        return Err(
+            "it holds a private key, which is for the hub alone\nhint: name the certificate, such as flotilla-hub-ca.crt",
+        );
+    }
+    match CertificateDer::pem_slice_iter(pem).next() {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(_)) | None => {
+            Err("it holds no certificate in PEM form\nhint: the hub writes flotilla-hub-ca.crt beside its key")
+        }
+    }
+}
+
 /// kubectl reads paths from the kubeconfig's own folder.
 fn absolute(path: &Path) -> Result<PathBuf, Unusable> {
     let there = path.canonicalize();
@@ -134,6 +159,22 @@ fn absolute(path: &Path) -> Result<PathBuf, Unusable> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kubeconfig_takes_an_authority_and_no_key_of_it() {
+        let block = |what: &str| format!("-----BEGIN {what}-----\nAAAA\n-----END {what}-----\n");
+        let (certificate, key) = (block("CERTIFICATE"), block("PRIVATE KEY"));
+        assert_eq!(check_authority(certificate.as_bytes()), Ok(()));
+        for (pem, words) in [
+            (key.clone(), "private key"),
+            (format!("{certificate}{key}"), "private key"),
+            (String::new(), "no certificate"),
+            ("nothing".to_owned(), "no certificate"),
+        ] {
+            let why = check_authority(pem.as_bytes()).expect_err("it is not taken");
+            assert!(why.contains(words), "{why}");
+        }
+    }
 
     #[test]
     fn a_hub_is_named_by_its_https_address_alone() {
