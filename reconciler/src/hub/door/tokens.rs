@@ -43,9 +43,9 @@ impl Tokens {
 }
 
 fn person(line: &str) -> Result<(TokenDigest, Person), String> {
-    let mut fields = line.splitn(4, ',').map(str::trim);
-    let (token, user) = match (fields.next(), fields.next()) {
-        (Some(token), Some(user)) if !token.is_empty() && !user.is_empty() => (token, user),
+    let fields = fields(line).ok_or("a quotation mark in it has no end")?;
+    let (token, user) = match fields.as_slice() {
+        [token, user, ..] if !token.is_empty() && !user.is_empty() => (token.as_str(), user),
         _ => return Err("it is not token,user,uid,\"group1,group2\"".to_owned()),
     };
     let digest = match token.strip_prefix("sha256:") {
@@ -60,13 +60,33 @@ fn person(line: &str) -> Result<(TokenDigest, Person), String> {
         }
         None => digest(token),
     };
-    let groups = fields.nth(1).unwrap_or_default().trim_matches('"');
-    let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty());
+    // Without quotation marks each group is a field of its own.
+    let groups = fields.iter().skip(3).flat_map(|field| field.split(','));
+    let groups = groups.map(str::trim).filter(|group| !group.is_empty());
     let person = Person {
-        user: user.to_owned(),
+        user: user.clone(),
         groups: groups.map(str::to_owned).collect(),
     };
     Ok((digest, person))
+}
+
+/// The fields of a line as Kubernetes reads them: one in quotation marks may hold commas, and a mark by two of them. `None`: a
+/// mark has no end.
+fn fields(line: &str) -> Option<Vec<String>> {
+    let mut fields = vec![String::new()];
+    let (mut chars, mut is_quoted) = (line.chars().peekable(), false);
+    while let Some(char) = chars.next() {
+        let field = fields.last_mut()?;
+        match char {
+            '"' if is_quoted && chars.next_if_eq(&'"').is_some() => field.push('"'),
+            '"' if is_quoted => is_quoted = false,
+            '"' if field.trim().is_empty() => is_quoted = true,
+            ',' if !is_quoted => fields.push(String::new()),
+            _ => field.push(char),
+        }
+    }
+    let trimmed = fields.iter().map(|field| field.trim().to_owned());
+    (!is_quoted).then(|| trimmed.collect())
 }
 
 fn hex_bytes(text: &str) -> Option<Vec<u8>> {
@@ -98,6 +118,30 @@ mod tests {
         assert_eq!(who("a-secret-of-16-c"), None);
         assert_eq!(who(""), None);
         assert_eq!(who(&format!("sha256:{hex}")), None, "a digest is no token");
+    }
+
+    #[test]
+    fn a_line_is_read_as_kubernetes_reads_it() {
+        let who = |rest: &str| {
+            let file = format!("a-secret-of-16-ch,{rest}\n");
+            let tokens = Tokens::parse(file.as_bytes())?;
+            let person = tokens.person(&digest("a-secret-of-16-ch")).expect("it is there");
+            Ok(format!("{} in {}", person.user, person.groups.join("|")))
+        };
+        for (rest, expected) in [
+            ("ada", "ada in "),
+            ("ada,1,ops", "ada in ops"),
+            ("ada,1,\"ops, dev\"", "ada in ops|dev"),
+            ("ada,1,ops,dev", "ada in ops|dev"),
+            ("\"ada\",\"1\",\"ops\"", "ada in ops"),
+            ("\"Lovelace, Ada\",1,\"ops\"", "Lovelace, Ada in ops"),
+            ("\"Ada \"\"A\"\"\", 1 , \"ops\" ", "Ada \"A\" in ops"),
+            ("a\"b,1", "a\"b in "),
+        ] {
+            assert_eq!(who(rest), Ok(expected.to_owned()), "{rest}");
+        }
+        let open = who("\"ada,1,ops");
+        assert_eq!(open, Err("line 1: a quotation mark in it has no end".to_owned()));
     }
 
     #[test]
