@@ -178,7 +178,7 @@ impl Journal {
         };
         let path = journal.folder.join(HOLDER_FILE);
         match journal.read_file(&path)? {
-            Some(bytes) => journal.holder = String::from_utf8_lossy(&bytes).trim().to_owned(),
+            Some(bytes) => journal.holder = holder(&bytes).map_err(|source| JournalError::Damaged { path, source })?,
             None => journal.write_file(&path, name.as_bytes())?,
         }
         journal.sync_folder(&journal.folder)?;
@@ -402,6 +402,16 @@ fn read_json<T: DeserializeOwned>(files: &dyn Files, path: &Path) -> Result<Opti
         return Ok(None);
     };
     serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+}
+
+/// The identity in a file. Two agents whose files were damaged alike would be one to the Lease, and by an empty one nobody holds it.
+fn holder(bytes: &[u8]) -> Result<String, serde_json::Error> {
+    let text = std::str::from_utf8(bytes).map(str::trim).unwrap_or_default();
+    let is_name = !text.is_empty() && !text.chars().any(char::is_control);
+    match is_name {
+        true => Ok(text.to_owned()),
+        false => Err(serde::de::Error::custom("it names nobody")),
+    }
 }
 
 fn read_file(files: &dyn Files, path: &Path) -> Result<Option<Vec<u8>>, JournalError> {

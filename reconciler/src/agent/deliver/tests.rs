@@ -322,6 +322,23 @@ async fn what_an_agent_that_was_killed_left_half_taken_does_not_stay_for_good() 
 }
 
 #[test]
+fn a_journal_whose_identity_is_damaged_is_not_an_agents() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(Journal::open(folder.path(), "agent").expect("opens"));
+    let path = folder.path().join("holder");
+    // By an empty one nobody holds the Lease that the agent believes to have.
+    for damaged in [b"".as_slice(), b" \n", b"\0\0\0\0", b"agent-\xff"] {
+        std::fs::write(&path, damaged).expect("it is overwritten");
+        let opened = Journal::open(folder.path(), "agent");
+        assert!(
+            matches!(opened, Err(JournalError::Damaged { .. } | JournalError::InUse { .. })),
+            "{damaged:?}: {opened:?}"
+        );
+        assert_eq!(std::fs::read(&path).expect("it is left"), damaged);
+    }
+}
+
+#[test]
 fn nobody_else_on_the_machine_reads_what_was_delivered() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("a folder");
