@@ -255,6 +255,8 @@ fn an_agent_with_a_token_is_proposed_and_let_in_once_a_person_merged_it() {
     let agent = bootstrapping(&fleet, &token);
     until_logged(&agent, LIMIT, "proposed as branch flotilla/register-stranger; merge it");
     assert_eq!(fleet.repository.head(branch), before);
+    let log = agent.log();
+    assert!(!log.contains("its bootstrap token is unknown"), "{log}");
     drop(agent);
     fleet
         .repository

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tunnel::backoff::{Backoff, Outcome};
 use tunnel::limits::PROBE_EPOCH;
-use tunnel::{ConnectError, GoAwayReason, HandshakeError, Tunnel};
+use tunnel::{ConnectError, GoAwayReason, HandshakeError, NOT_REGISTERED, Tunnel};
 
 use super::Dialer;
 use super::board::{Address, Board, Number};
@@ -203,20 +203,11 @@ impl Line {
             return;
         }
         tracing::warn!(peer = %self.address.url, error = cause, "Could not connect to hub.");
-        let is_unknown = matches!(error, ConnectError::Handshake(HandshakeError::Refused(away))
-            if away.reason == GoAwayReason::IdentityRefused);
-        if is_unknown {
-            // What only a commit can change, and the hub may have said more; docs/register-a-cluster.md quotes this line.
-            tracing::warn!(
-                cluster = %self.dialer.cluster,
-                "The hub does not know this cluster with this key. Push its file, as flotilla agent join prints it, to clusters/ of the fleet repository."
-            );
-            if !self.dialer.token.is_empty() {
-                // The hub tells nobody what a token is worth; docs/register-a-cluster.md quotes this line.
-                tracing::warn!(
-                    cluster = %self.dialer.cluster,
-                    "Where the cluster has no file yet, its bootstrap token is unknown, of another cluster, too old or used. Make a new one with flotilla hub token create."
-                );
+        if let ConnectError::Handshake(HandshakeError::Refused(away)) = error
+            && away.reason == GoAwayReason::IdentityRefused
+        {
+            for line in advice(&away.text, !self.dialer.token.is_empty()) {
+                tracing::warn!(cluster = %self.dialer.cluster, "{line}");
             }
         } else if error.is_denied() {
             // docs/networks.md quotes this line.
@@ -225,6 +216,22 @@ impl Line {
                 "A proxy or a server before the hub does not let this agent through. Correct the name and password of --proxy, or what that server allows; it is asked again each minute."
             );
         }
+    }
+}
+
+/// docs/register-a-cluster.md quotes this line.
+const UNKNOWN: &str = "The hub does not know this cluster with this key. Push its file, as flotilla agent join prints it, to clusters/ of the fleet repository.";
+
+/// The hub tells nobody what a token is worth.
+const TOKEN: &str = "Where the cluster has no file yet, its bootstrap token is unknown, of another cluster, too old or used. Make a new one with flotilla hub token create.";
+
+/// What a person is told beside a refusal, which only a commit can change. A hub that says more than that it does not know
+/// the agent (which branch to merge, whose key this is) has said what to do.
+fn advice(said: &str, has_token: bool) -> &'static [&'static str] {
+    match (said == NOT_REGISTERED, has_token) {
+        (false, _) => &[],
+        (true, false) => &[UNKNOWN],
+        (true, true) => &[UNKNOWN, TOKEN],
     }
 }
 
@@ -243,6 +250,18 @@ fn epoch() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_whose_token_was_taken_is_not_told_that_it_is_worth_nothing() {
+        assert_eq!(advice(NOT_REGISTERED, true), [UNKNOWN, TOKEN]);
+        assert_eq!(advice(NOT_REGISTERED, false), [UNKNOWN]);
+        for said in [
+            "proposed as branch flotilla/register-oslo; merge it",
+            "this key is registered as cluster oslo",
+        ] {
+            assert!(advice(said, true).is_empty(), "the hub said what to do: {said}");
+        }
+    }
 
     #[test]
     fn dials_of_one_moment_have_rising_epochs() {
