@@ -127,7 +127,7 @@ impl PeopleFlags {
         let client = Client::try_from(config.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
         let request = Request::get(format!("{GROUP}/managedclusters")).body(Vec::new());
         let list = client.request::<Value>(request.map_err(|error| failed(&error))?).await;
-        let list = list.map_err(|error| failed(&error))?;
+        let list = list.map_err(|error| Unusable::Hub(refused(&error)))?;
         let names = list["items"].as_array().into_iter().flatten();
         let names = names.filter_map(|item| item["metadata"]["name"].as_str());
         Ok(names.map(str::to_owned).collect())
@@ -147,6 +147,14 @@ fn check_authority(pem: &[u8]) -> Result<(), &'static str> {
         Some(Err(_)) | None => {
             Err("it holds no certificate in PEM form\nhint: the hub writes flotilla-hub-ca.crt beside its key")
         }
+    }
+}
+
+/// Why the hub lists no clusters: its own words, where it answered.
+fn refused(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        error => line(error),
     }
 }
 
@@ -174,6 +182,13 @@ mod tests {
             let why = check_authority(pem.as_bytes()).expect_err("it is not taken");
             assert!(why.contains(words), "{why}");
         }
+    }
+
+    #[test]
+    fn a_hub_that_lists_no_clusters_is_quoted() {
+        let said = "\"sam\" may ask nothing of the hub: no binding names them";
+        let status = kube::core::Status::failure(said, "Forbidden").with_code(403);
+        assert_eq!(refused(&kube::Error::Api(Box::new(status))), said);
     }
 
     #[test]
