@@ -166,6 +166,10 @@ fn judged(error: &ConnectError, way: &Way) -> (Stage, &'static str) {
             Stage::Tls,
             "something accepts connections there and does not speak TLS: correct the port of --hub",
         ),
+        ConnectError::Answered { status } if status.is_server_error() => (
+            Stage::WebSocket,
+            "the server before the hub does not reach it: see that the hub runs, and that this server passes /tunnel on to its --listen-plain",
+        ),
         ConnectError::Answered { .. } => (
             Stage::WebSocket,
             "correct the address of --hub, or let the server before the hub pass /tunnel on with its Upgrade headers",
@@ -276,7 +280,14 @@ mod tests {
                 status: http::StatusCode::NOT_FOUND,
             },
             "websocket",
-            "/tunnel",
+            "address of --hub",
+        );
+        check(
+            &ConnectError::Answered {
+                status: http::StatusCode::BAD_GATEWAY,
+            },
+            "websocket",
+            "--listen-plain",
         );
         check(&refused(GoAwayReason::IdentityRefused), "registration", "agent join");
         check(&refused(GoAwayReason::Version), "registration", "one minor version");
