@@ -180,6 +180,10 @@ pub const PING_AFTER: Duration = Duration::from_secs(10);
 /// Age at which the round-trip time is measured anew, while windows grow by it.
 pub const RTT_AGE_MAX: Duration = Duration::from_secs(5);
 
+/// Age at which it is measured anew on a quiet tunnel, and of a tunnel at which it is measured first. The end with the shorter
+/// silence asks there, and the other one has no ping of its own.
+pub const RTT_QUIET_AGE_MAX: Duration = Duration::from_secs(30);
+
 /// Silence after which the peer is dead. Any byte counts, so bulk never kills a tunnel. A second less than the 25
 /// that are promised, because timers and processors may be late.
 pub const DEAD_AFTER: Duration = Duration::from_secs(24);

@@ -49,6 +49,9 @@ impl Mux {
             Frame::Rst(id, reset) => self.on_rst(id, reset, now),
             Frame::Ping(echo) => {
                 self.outbox.pong(echo);
+                if let Some(echo) = self.liveness.probe_in_turn(now) {
+                    self.control(&Frame::Ping(echo));
+                }
                 Ok(())
             }
             Frame::Pong(echo) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Death;
-use crate::limits::{DEAD_AFTER, PING_AFTER, RTT_AGE_MAX};
+use crate::limits::{DEAD_AFTER, PING_AFTER, RTT_AGE_MAX, RTT_QUIET_AGE_MAX};
 
 /// The times a tunnel lives by, all since its beginning.
 #[derive(Debug)]
@@ -46,6 +46,12 @@ impl Liveness {
         let is_known = self.measured.is_some_and(is_young);
         let is_asked = self.pinged.is_some_and(is_young);
         (!is_known && !is_asked).then(|| self.ping(now))
+    }
+
+    /// The same where the peer asks first, so that no ping of our own falls due.
+    pub(super) fn probe_in_turn(&mut self, now: Duration) -> Option<[u8; 8]> {
+        let is_old = now.saturating_sub(self.measured.unwrap_or_default()) >= RTT_QUIET_AGE_MAX;
+        is_old.then(|| self.probe(now)).flatten()
     }
 
     fn ping(&mut self, now: Duration) -> [u8; 8] {

@@ -589,6 +589,35 @@ fn an_answered_ping_measures_the_round_trip() {
 }
 
 #[test]
+fn the_end_that_is_asked_first_knows_the_round_trip_too() {
+    let mut hub = Mux::new(terms(Role::Hub), START);
+    let mut pings_within = |seconds: std::ops::Range<u64>| {
+        let mut pings = 0;
+        for second in seconds {
+            // The agent asks each time before the hub's own silence is over.
+            let ping = encode(&Frame::Ping([0; 8])).expect("it fits");
+            hub.on_frame(ping, at(second)).expect("sound");
+            hub.tick(at(second)).expect("alive");
+            let said = frames(&mut hub);
+            hub.liveness.flushed();
+            for frame in said {
+                if let Frame::Ping(echo) = frame {
+                    pings += 1;
+                    let pong = encode(&Frame::Pong(echo)).expect("it fits");
+                    hub.on_frame(pong, at(second) + Duration::from_millis(30))
+                        .expect("sound");
+                }
+            }
+        }
+        pings
+    };
+    assert_eq!(pings_within(0..30), 0, "the tunnel is young");
+    assert_eq!(pings_within(30..60), 1, "one answer is enough for a while");
+    assert_eq!(pings_within(60..90), 1);
+    assert_eq!(hub.rtt(), Some(Duration::from_millis(30)));
+}
+
+#[test]
 fn pings_of_many_tunnels_are_spread() {
     let due = |jitter| {
         Mux::new(
