@@ -6,12 +6,12 @@ use std::pin::Pin;
 
 use futures_util::stream::{Stream, StreamExt, select};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::survey::{self, Node, Pod};
+use crate::apply::watch::patient;
 use crate::limits::{WATCH_LASTS, WATCH_PAGE_OBJECTS};
 
 /// What was told of nodes and pods.
@@ -66,12 +66,9 @@ fn listed<T: Send + 'static>(
         .timeout(WATCH_LASTS.as_secs().try_into().unwrap_or(60))
         .page_size(WATCH_PAGE_OBJECTS);
     let mut list: BTreeMap<String, T> = BTreeMap::new();
-    watcher(api, config).default_backoff().filter_map(move |event| {
+    patient(watcher(api, config)).filter_map(move |event| {
         let told = match event {
-            Ok(Event::Init) => {
-                list.clear();
-                None
-            }
+            Ok(Event::Init) => None,
             Ok(Event::InitApply(object)) => {
                 let (name, item) = found(object, read);
                 list.extend(item.map(|item| (name, item)));
@@ -83,7 +80,11 @@ fn listed<T: Send + 'static>(
                 Some(one(name, item))
             }
             Ok(Event::Delete(object)) => Some(one(name(&object), None)),
-            Err(error) => Some(Told::Failed(crate::fault::line(&error))),
+            Err(error) => {
+                // The list begins anew.
+                list.clear();
+                Some(Told::Failed(crate::fault::line(&error)))
+            }
         };
         std::future::ready(told)
     })

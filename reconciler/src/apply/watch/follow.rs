@@ -60,15 +60,12 @@ impl Follower {
         events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
         seen: impl Fn(K) -> Seen,
     ) {
-        let mut events = pin!(events.default_backoff());
+        let mut events = pin!(patient(events));
         // Which of ours were told since the list began.
         let mut told: Vec<ObjectKey> = Vec::new();
         while let Some(event) = events.next().await {
             let watched = match event {
-                Ok(Event::Init) => {
-                    told.clear();
-                    continue;
-                }
+                Ok(Event::Init) => continue,
                 Ok(Event::InitApply(object)) => {
                     let Some(key) = self.ours(&object) else { continue };
                     told.push(key.clone());
@@ -88,6 +85,8 @@ impl Follower {
                     Watched::Gone(key)
                 }
                 Err(error) => {
+                    // The list begins anew.
+                    told.clear();
                     debug!(error = crate::fault::line(&error), "Failed to watch.");
                     Watched::Failed
                 }
@@ -105,6 +104,15 @@ impl Follower {
     }
 }
 
+/// Waits longer after each failure in a row. That a list begins is no success, or who may not list would ask each second.
+pub(in crate::apply) fn patient<K>(
+    events: impl Stream<Item = watcher::Result<Event<K>>>,
+) -> impl Stream<Item = watcher::Result<Event<K>>> {
+    events
+        .filter(|event| std::future::ready(!matches!(event, Ok(Event::Init))))
+        .default_backoff()
+}
+
 fn sighting<K: ResourceExt>(key: ObjectKey, object: K, seen: impl Fn(K) -> Seen) -> Watched {
     let managed = object.meta().managed_fields.clone().unwrap_or_default();
     Watched::Seen(Box::new(Sighting {
@@ -118,4 +126,28 @@ fn config() -> watcher::Config {
     watcher::Config::default()
         .timeout(WATCH_LASTS.as_secs().try_into().unwrap_or(60))
         .page_size(WATCH_PAGE_OBJECTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_may_not_be_listed_is_asked_for_ever_less_often() {
+        let begun = Instant::now();
+        // As the watcher says it: a list begins, and is refused.
+        let refused = futures_util::stream::iter(0..).map(|turn| match turn % 2 {
+            0 => Ok(Event::<DynamicObject>::Init),
+            _ => Err(watcher::Error::NoResourceVersion),
+        });
+        let mut events = pin!(patient(refused));
+        for _ in 0..100 {
+            assert!(events.next().await.is_some_and(|event| event.is_err()));
+        }
+        assert!(begun.elapsed() > Duration::from_secs(1_000), "{:?}", begun.elapsed());
+    }
 }

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info_span};
 
+pub(super) use self::follow::patient;
 pub(super) use self::owned::OwnedKeys;
 pub(super) use self::scope::Scope;
 use self::scope::Spreads;
