@@ -938,6 +938,10 @@ pub const GATE_END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of an answer that are gathered before they are passed on: one frame of the tunnel.
 pub const GATE_PIECE_BYTES: usize = 32 << 10;
 
+/// How often an agent looks for an answer's first piece before its head goes on without it; others have their turn between two
+/// looks.
+pub const GATE_FIRST_LOOKS: u32 = 3;
+
 /// Requests of the hub that an agent has under way, watches and logs among them. The applier needs the API server too,
 /// and each costs a connection and some 100 KiB while it lasts.
 pub const GATE_REQUESTS_MAX: usize = 256;

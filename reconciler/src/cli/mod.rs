@@ -274,7 +274,10 @@ where
     W: Future<Output = anyhow::Result<ExitCode>>,
 {
     use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers())
+        .enable_all()
+        .build()?;
     let ended = runtime.block_on(async {
         let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let shutdown = CancellationToken::new();
@@ -294,6 +297,13 @@ where
     // Blocking work that is still under way only reads, or writes what may be written twice.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     ended
+}
+
+/// Threads that wait for sockets: half of the processors. What computes or blocks has threads of its own beside them, and a
+/// request that goes from one thread to the other and back pays for it more than it gains.
+#[cfg(any(feature = "hub", feature = "agent"))]
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |processors| processors.get().div_ceil(2))
 }
 
 /// How long a hub may take to end once it was told to: streams through it have most of that.

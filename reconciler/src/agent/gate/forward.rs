@@ -75,9 +75,10 @@ where
             Ok(_) => forwarding.answer(request, &upgraded).await,
             Err(refused) => Err(refused),
         };
-        let response = response.unwrap_or_else(refusal);
-        note(answered, |answered| answered.code = Some(response.status().as_u16()));
-        Ok::<_, Infallible>(response.map(Gathered::of))
+        let (head, body) = response.unwrap_or_else(refusal).into_parts();
+        note(answered, |answered| answered.code = Some(head.status.as_u16()));
+        let body = Gathered::of(body).begun().await;
+        Ok::<_, Infallible>(Response::from_parts(head, body))
     });
     let connection = http1::Builder::new()
         // A person's request has its stream for itself; the hub's applier has many after one another.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 
-use crate::limits::GATE_PIECE_BYTES;
+use crate::limits::{GATE_FIRST_LOOKS, GATE_PIECE_BYTES};
 
 /// Gathers what comes in one go. It waits for nothing: what is there when other tasks had their turn is passed on.
 pub(super) struct Gathered<B: Body> {
@@ -17,7 +17,12 @@ pub(super) struct Gathered<B: Body> {
     after: Option<Option<Result<Frame<Bytes>, B::Error>>>,
     /// Others had their turn since the last piece came.
     rested: bool,
+    /// What came with its head, and what it said of its length before.
+    begun: Option<(Begun<B>, SizeHint)>,
 }
+
+/// The first of a body; `None`: it is empty.
+type Begun<B> = Option<Result<Frame<Bytes>, <B as Body>::Error>>;
 
 impl<B: Body<Data = Bytes> + Unpin> Gathered<B> {
     pub(super) fn of(body: B) -> Self {
@@ -26,7 +31,35 @@ impl<B: Body<Data = Bytes> + Unpin> Gathered<B> {
             gathered: BytesMut::new(),
             after: None,
             rested: false,
+            begun: None,
         }
+    }
+
+    /// Looks whether its first piece came with its head, so that both leave in one go. It waits for nothing either: a piece
+    /// that is not there after a few turns of others follows the head.
+    pub(super) async fn begun(mut self) -> Self
+    where
+        B::Error: Unpin,
+    {
+        if self.body.is_end_stream() {
+            return self;
+        }
+        let mut looks = GATE_FIRST_LOOKS;
+        std::future::poll_fn(|cx| {
+            let hint = self.body.size_hint();
+            looks -= 1;
+            match Pin::new(&mut self).poll_frame(cx) {
+                Poll::Ready(first) => self.begun = Some((first, hint)),
+                Poll::Pending if looks == 0 => {}
+                Poll::Pending => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        self
     }
 
     fn gathered(&mut self) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
@@ -44,6 +77,9 @@ where
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = &mut *self;
+        if let Some((first, _)) = this.begun.take() {
+            return Poll::Ready(first);
+        }
         loop {
             if let Some(after) = this.after.take() {
                 return Poll::Ready(after);
@@ -84,14 +120,15 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.gathered.is_empty() && self.after.is_none() && self.body.is_end_stream()
+        self.begun.is_none() && self.gathered.is_empty() && self.after.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
         // Asked before the first piece, for the answer's length.
-        match self.gathered.is_empty() {
-            true => self.body.size_hint(),
-            false => SizeHint::default(),
+        match &self.begun {
+            Some((_, hint)) => hint.clone(),
+            None if self.gathered.is_empty() => self.body.size_hint(),
+            None => SizeHint::default(),
         }
     }
 }
@@ -100,6 +137,7 @@ where
 mod tests {
     use std::convert::Infallible;
 
+    use futures_util::FutureExt as _;
     use http_body_util::{BodyExt as _, StreamBody};
     use tokio::sync::mpsc;
 
@@ -137,6 +175,35 @@ mod tests {
             (vec![3], Some("cut"))
         );
         assert_eq!(gathered(vec![piece(1 << 20)]).await, (vec![1 << 20], None));
+    }
+
+    #[tokio::test]
+    async fn the_first_piece_is_there_with_its_head_where_it_comes_at_once() {
+        let (pieces, told) = mpsc::channel::<Result<Frame<Bytes>, Infallible>>(4);
+        let told = futures_util::stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
+        let body = Gathered::of(StreamBody::new(Box::pin(told)));
+        // Like a connection's task, which brings a piece once somebody looks for one.
+        tokio::spawn(async move { pieces.send(Ok(Frame::data(Bytes::from_static(b"piece")))).await });
+        let mut body = body.begun().await;
+        assert!(!body.is_end_stream());
+        let first = body.frame().now_or_never().expect("it is there").expect("a piece");
+        assert_eq!(first.expect("no error").into_data().expect("bytes"), "piece");
+        assert!(body.frame().await.is_none(), "that was all");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_says_nothing_is_not_waited_for_and_keeps_its_length() {
+        let silent = StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>());
+        let begun = tokio::time::Instant::now();
+        let body = Gathered::of(silent).begun().await;
+        assert!(!body.is_end_stream());
+        assert!(begun.elapsed().is_zero());
+        let whole = Gathered::of(http_body_util::Full::new(Bytes::from_static(b"whole")))
+            .begun()
+            .await;
+        assert_eq!(whole.size_hint().exact(), Some(5), "its piece counts until it is taken");
+        let empty = Gathered::of(http_body_util::Empty::<Bytes>::new()).begun().await;
+        assert!(empty.is_end_stream());
     }
 
     #[tokio::test(start_paused = true)]

@@ -61,6 +61,16 @@ where
 }
 
 impl<C: Carrying> Answer<C> {
+    /// Ends the connection, which mostly takes but a look: the other side's end came with the answer's.
+    fn end(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = &mut self.connection
+            && Pin::new(connection).poll(cx).is_ready()
+        {
+            self.connection = None;
+        }
+        self.part();
+    }
+
     /// Lets the connection end by itself, in good order: nothing more is read of it here.
     fn part(&mut self) {
         if let Some(connection) = self.connection.take()
@@ -88,7 +98,7 @@ impl<C: Carrying> HttpBody for Answer<C> {
             polled = Pin::new(&mut answer.body).poll_frame(cx);
         }
         if matches!(polled, Poll::Ready(None)) || answer.body.is_end_stream() {
-            answer.part();
+            answer.end(cx);
         }
         polled
     }

@@ -1,6 +1,7 @@
 //! What a person's `kubectl` pays for the way through hub and agent: lists, many callers, and one small request.
 //!
-//! The client is one and the same on both sides, and both speak TLS to it. Rounds of both sides take turns.
+//! The client is one and the same on both sides, both speak TLS to it, and it is the same person with the same roles: who is
+//! directly at the API server, too, has to be judged by RBAC. Rounds of both sides take turns.
 
 use std::fs;
 use std::path::Path;
@@ -34,6 +35,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const AGENT: &str = "agent";
 const TOKEN: &str = "a-token-of-a-bench";
 
+/// Whom `access/` names, as the cluster knows it.
+const PERSON: &str = "flotilla:reader";
+
 const ACCESS: &str = "apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
@@ -58,7 +62,8 @@ roleRef:
 ";
 
 pub(super) fn run(figures: &mut Figures) -> anyhow::Result<()> {
-    let cluster = ControlPlane::start("tunnel", Options::default().user(AGENT, &["system:masters"]));
+    let users = Options::default().user(AGENT, &["system:masters"]).user(PERSON, &[]);
+    let cluster = ControlPlane::start("tunnel", users);
     cluster.kubectl(&["create", "namespace", NAMESPACE]).expect_ok();
     let objects = (0..OBJECTS).map(|number| {
         format!(
@@ -73,8 +78,8 @@ pub(super) fn run(figures: &mut Figures) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let direct = client(&cluster.kubeconfig_of(AGENT)).await?;
         let through = until_open(&way.kubeconfig).await.with_context(|| way.logs())?;
+        let direct = client(&cluster.kubeconfig_of(PERSON)).await?;
         lists(&direct, &through, figures).await?;
         many_callers(&direct, &through, figures).await?;
         gets(&direct, &through, figures).await
