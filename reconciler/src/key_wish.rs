@@ -244,6 +244,13 @@ mod tests {
         let mut own = SignedWish::new(&within, &stolen, &stolen);
         own.old = wish.old.clone();
         assert!(matches!(own.proven(&within), Err(WishError::NotSigned(_))));
+        // Whoever has one of the two keys signs for that one, and cannot sign for the other.
+        let (mut old_alone, mut next_alone) = (wish.clone(), wish.clone());
+        old_alone.next.signature.clone_from(&wish.old.signature);
+        next_alone.old.signature.clone_from(&wish.next.signature);
+        for (half, missing) in [(old_alone, &next), (next_alone, &old)] {
+            assert_eq!(half.proven(&within), Err(WishError::NotSigned(missing.public())));
+        }
         // A wish of another tunnel, of another cluster, and one of keys that made no tunnel.
         let elsewhere = Within {
             binding: [8; 32],

@@ -154,6 +154,13 @@ async fn a_hub_must_sign_with_a_pinned_key_and_in_its_own_role() {
         }
     })
     .await;
+    // The right key, in the other side's role.
+    check_auth_refused(|proof, _, hub_key| Auth {
+        key: *hub_key.public().as_bytes(),
+        signature: proof.sign(Role::Agent, hub_key),
+        spread_ms: 0,
+    })
+    .await;
     check_auth_refused(|proof, _, hub_key| {
         let signature = Proof { epoch: 8, ..*proof }.sign(Role::Hub, hub_key);
         Auth {
