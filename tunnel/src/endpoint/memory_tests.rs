@@ -1,5 +1,6 @@
 //! A long run of streams and tunnels over real TLS, in a process of its own, since what a process takes is its own alone:
 //! at the end it takes what it took before.
+#![cfg(target_os = "linux")]
 
 use std::env;
 use std::fs;

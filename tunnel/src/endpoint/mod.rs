@@ -41,7 +41,7 @@ mod session;
 mod step;
 mod target;
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod memory_tests;
 #[cfg(test)]
 mod tests;
