@@ -38,6 +38,7 @@ use crate::limits::{
     API_REQUESTS_OF_PERSON_MAX, API_WATCHES_OF_PERSON_MAX, DOOR_BODY_BYTES_MAX, DOOR_BODY_TIMEOUT,
     DOOR_WRITTEN_BYTES_MAX,
 };
+use crate::wire::headers;
 
 /// Where a caller stands.
 pub(super) struct Peer {
@@ -322,7 +323,8 @@ async fn errand(
         None => path.to_owned(),
     };
     let method = request.method().clone();
-    let headers = screen::to_cluster(request.headers(), question.asked.attributes.class());
+    let passed = screen::to_cluster(request.headers(), question.asked.attributes.class());
+    let upgrades = headers::upgrades(request.headers());
     let goal = match aim {
         Aim::Read => Goal::Read,
         Aim::Interactive => Goal::Interactive(hyper::upgrade::on(&mut request)),
@@ -330,13 +332,15 @@ async fn errand(
     };
     let body = match (&goal, &method) {
         (Goal::Read, &Method::POST) => read(request, DOOR_BODY_BYTES_MAX).await?,
+        // Of what becomes another protocol there is none; a proxy takes what any server takes.
+        (Goal::Interactive(_), _) if !upgrades => read(request, DOOR_BODY_BYTES_MAX).await?,
         (Goal::Read | Goal::Interactive(_) | Goal::Dial(_), _) => Bytes::new(),
     };
     Ok(Errand {
         cluster,
         method,
         path,
-        headers,
+        headers: passed,
         body,
         person: Arc::clone(&question.login.person),
         request_id,
@@ -344,7 +348,7 @@ async fn errand(
     })
 }
 
-/// The body of a request, which only questions about oneself have.
+/// The body of a request, which only questions about oneself have, and what is sent through a proxy.
 async fn read(request: Request<Incoming>, bytes_max: usize) -> Result<Bytes, Refused> {
     let body = Limited::new(request.into_body(), bytes_max).collect();
     match timeout(DOOR_BODY_TIMEOUT, body).await {

@@ -374,6 +374,21 @@ async fn a_command_in_a_container_is_carried_where_hub_and_access_allow_it() {
 }
 
 #[tokio::test]
+async fn what_is_sent_through_a_proxy_is_carried_with_its_body_or_not_at_all() {
+    let mut world = World::that(true).await;
+    let path = "/clusters/oslo/api/v1/namespaces/shop/services/web/proxy/orders";
+    for method in ["POST", "PUT", "PATCH", "DELETE"] {
+        let answer = world.ask("ada", method, path, &[("X-Body-Bytes", "40000")]).await;
+        assert_eq!(answer.status, StatusCode::OK, "{method}: {answer:?}");
+        let head = world.seen().await.head.to_lowercase();
+        assert!(head.contains("content-length: 40000"), "{head}");
+    }
+    let answer = world.ask("ada", "POST", path, &[("X-Body-Bytes", "1048576")]).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{answer:?}");
+    assert!(world.seen_nothing(), "half of it is worse than nothing");
+}
+
+#[tokio::test]
 async fn a_cluster_in_mode_pull_is_not_asked() {
     let world = World::new().await;
     world.pull();

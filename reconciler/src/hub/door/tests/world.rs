@@ -44,7 +44,7 @@ kind: ClusterRole
 metadata: {name: pods}
 rules:
   - {apiGroups: ['', apps], resources: [pods, pods/log, configmaps, deployments], verbs: [get, list, watch]}
-  - {apiGroups: [''], resources: [pods/exec], verbs: [create]}
+  - {apiGroups: [''], resources: [pods/exec, services/proxy], verbs: [create]}
   - {apiGroups: [fleet.flotilla.dev], resources: [managedclusters], verbs: [get, list, watch]}
   - {nonResourceURLs: [/hangs], verbs: [get]}
 ---
@@ -458,8 +458,7 @@ async fn play(mut incoming: Incoming, saw: mpsc::Sender<Seen>, held: mpsc::Sende
                     .map(|_| line["upgrade: ".len()..].to_owned())
             });
             let _sent = saw.send(Seen { caller, head }).await;
-            if interactive {
-                let protocol = protocol.unwrap_or_default();
+            if interactive && let Some(protocol) = protocol {
                 let answer =
                     format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n");
                 stream.write_all(answer.as_bytes()).await.expect("somebody listens");
