@@ -58,6 +58,13 @@ impl Proof {
     }
 }
 
+impl Login {
+    /// Whether a browser shows it by itself, whichever page asks.
+    pub(super) fn is_shown_by_browsers(&self) -> bool {
+        matches!(self.proof, Proof::Certificate(_))
+    }
+}
+
 /// The bearer token that logged somebody in over a connection first. It is no guess there any more, whoever else guesses from
 /// the same address.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use render::access::{self, Target};
+use render::access::{self, Class, Target};
 use render::{ClusterName, Fleet};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -167,6 +167,9 @@ impl Porter {
         };
         record.line.asked(&attributes);
         screen::check_class(&request, attributes.class()).map_err(refusal::fault)?;
+        if attributes.class() == Class::Interactive && login.is_shown_by_browsers() {
+            screen::check_page(request.headers()).map_err(refusal::fault)?;
+        }
         let question = Question {
             asked: Asked { route, attributes },
             login,

@@ -27,7 +27,7 @@ const AWAY_RETRY_SECONDS: u32 = 1;
 
 pub(super) fn fault(fault: Fault) -> Refused {
     match fault {
-        Fault::Impersonates => Refused::forbidden(fault.message()),
+        Fault::Impersonates | Fault::Page => Refused::forbidden(fault.message()),
         Fault::Method => Refused::method_not_allowed(fault.message()),
         Fault::Overrides | Fault::Upgrades | Fault::Body => Refused::bad_request(fault.message()),
     }

@@ -37,6 +37,8 @@ pub(super) enum Fault {
     Upgrades,
     /// A read with a body, or one whose length is said in two ways.
     Body,
+    /// A page in somebody's browser asks for more than to read.
+    Page,
 }
 
 impl Fault {
@@ -50,6 +52,10 @@ impl Fault {
             Self::Method => "this method is not known here",
             Self::Upgrades => "a read does not become another protocol",
             Self::Body => "a read has no body, and the length of a body is said once",
+            Self::Page => {
+                "a web page asks for this, with the certificate that its reader's browser shows to each: ask with a program, or \
+                 with a token"
+            }
         }
     }
 }
@@ -104,6 +110,17 @@ pub(super) fn check_class<B: Body>(request: &Request<B>, class: Class) -> Result
         return Err(Fault::Body);
     }
     Ok(())
+}
+
+/// Whether a browser says that a page asks, and not whoever sits before it. Of what is read a page learns nothing; but what
+/// reaches into a container acts, and a WebSocket is told to whichever page opened it.
+pub(super) fn check_page(headers: &HeaderMap) -> Result<(), Fault> {
+    let site = headers.get("sec-fetch-site");
+    let by_page = site.is_some_and(|site| site.as_bytes() != b"none");
+    match headers.contains_key(header::ORIGIN) || by_page {
+        true => Err(Fault::Page),
+        false => Ok(()),
+    }
 }
 
 /// What of a request's headers goes on to a cluster.
@@ -196,6 +213,20 @@ mod tests {
         let exec = get(&[("Connection", "Upgrade"), ("Upgrade", "websocket")], "");
         let exec = check_class(&exec, Class::Interactive);
         assert_eq!(exec, Ok(()), "exec becomes another protocol");
+    }
+
+    #[test]
+    fn a_page_is_told_by_what_its_browser_says() {
+        for (page, said) in [
+            (true, [("Origin", "https://evil.example")].as_slice()),
+            (true, &[("Origin", "null")]),
+            (true, &[("Sec-Fetch-Site", "cross-site")]),
+            (true, &[("Sec-Fetch-Site", "same-origin")]),
+            (false, &[("Sec-Fetch-Site", "none")]),
+            (false, &[("User-Agent", "kubectl")]),
+        ] {
+            assert_eq!(check_page(&headers(said)).is_err(), page, "{said:?}");
+        }
     }
 
     #[test]

@@ -389,6 +389,26 @@ async fn what_is_sent_through_a_proxy_is_carried_with_its_body_or_not_at_all() {
 }
 
 #[tokio::test]
+async fn a_page_in_a_browser_reaches_into_no_container_by_its_readers_certificate() {
+    let mut world = World::that(true).await;
+    let mut cleo = world.http2_certified().await;
+    let web = "/clusters/oslo/api/v1/namespaces/shop/services/web/proxy/";
+    assert_eq!(cleo.get_for_a_page(web).await, StatusCode::FORBIDDEN);
+    assert!(world.seen_nothing());
+    assert_eq!(cleo.get(web).await, Some(StatusCode::OK), "she may");
+    let _ = world.seen().await;
+    assert_eq!(
+        cleo.get_for_a_page(PODS).await,
+        StatusCode::OK,
+        "what is read is told to no page"
+    );
+    let _ = world.seen().await;
+    // A token is in no browser that a page could make show it.
+    let origin = [("Origin", "https://elsewhere.example")];
+    assert_eq!(world.get("ada", web, &origin).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_cluster_in_mode_pull_is_not_asked() {
     let world = World::new().await;
     world.pull();

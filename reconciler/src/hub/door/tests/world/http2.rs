@@ -78,6 +78,15 @@ impl Http2 {
         self.begin("GET", "", path, nothing).await
     }
 
+    /// The same, as a browser asks for a page of somebody's.
+    pub(in crate::hub::door::tests) async fn get_for_a_page(&mut self, path: &str) -> StatusCode {
+        let request = Request::get(format!("https://hub{path}"))
+            .header(header::ORIGIN, "https://elsewhere.example")
+            .body(BoxBody::new(http_body_util::Empty::new()));
+        let answer = timeout(SOON, self.0.send_request(request.expect("a request"))).await;
+        answer.expect("it answers in time").expect("it answers").status()
+    }
+
     /// Begins a POST, and never ends it.
     pub(in crate::hub::door::tests) fn half(
         &mut self,
