@@ -53,6 +53,8 @@ struct Slot {
     door: Option<Door>,
     /// When its last session ended.
     left: Option<Instant>,
+    /// Nobody may be it any more, so that it does not come back by itself.
+    is_shut_out: bool,
 }
 
 /// The session that counts.
@@ -89,6 +91,7 @@ impl Default for Slot {
             replaced: VecDeque::new(),
             door: None,
             left: None,
+            is_shut_out: false,
         }
     }
 }
@@ -120,6 +123,7 @@ impl Slot {
             token,
         });
         self.door = None;
+        self.is_shut_out = false;
     }
 }
 
@@ -189,6 +193,16 @@ impl Dispatch {
         }
     }
 
+    /// Notes that a session ended, and that nobody may have the next one.
+    pub(super) fn shut_out(&self, cluster: &ClusterName, epoch: u64) {
+        self.end(cluster, epoch);
+        if let Some(slot) = self.clusters().get_mut(cluster)
+            && slot.session.is_none()
+        {
+            slot.is_shut_out = true;
+        }
+    }
+
     /// How a cluster is asked: over its own session here, else by way of another hub. `None` while it is away.
     pub(super) fn door(&self, cluster: &ClusterName) -> Option<Door> {
         self.own_door(cluster).or_else(|| {
@@ -216,12 +230,11 @@ impl Dispatch {
             if let Some(door) = self.door(cluster) {
                 return Ok(door);
             }
-            let left = self
-                .clusters()
-                .get(cluster)
-                .and_then(|slot| slot.left)
-                .unwrap_or(self.since);
-            if left.elapsed() >= hope {
+            let (left, is_shut_out) = match self.clusters().get(cluster) {
+                Some(slot) => (slot.left, slot.is_shut_out),
+                None => (None, false),
+            };
+            if is_shut_out || left.unwrap_or(self.since).elapsed() >= hope {
                 return Err(Absent::Long);
             }
             if timeout_at(until, opened).await.is_err() {
@@ -350,5 +363,21 @@ mod tests {
         let begin = Instant::now();
         assert_eq!(soon(3).await.err(), Some(Absent::Returning));
         assert_eq!(begin.elapsed(), Duration::from_secs(3), "it left just now");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_is_shut_out_is_not_waited_for_until_it_is_let_in_again() {
+        let dispatch = Dispatch::default();
+        let (cluster, hope) = (cluster(), Duration::from_secs(60));
+        let soon = || dispatch.door_soon(&cluster, Instant::now() + Duration::from_secs(3), hope);
+        let _session = session(&dispatch, 1, "");
+        dispatch.shut_out(&cluster, 1);
+        let begin = Instant::now();
+        assert_eq!(soon().await.err(), Some(Absent::Long));
+        assert_eq!(begin.elapsed(), Duration::ZERO, "nobody may come back");
+        let _session = session(&dispatch, 2, "");
+        dispatch.shut_out(&cluster, 1);
+        dispatch.end(&cluster, 2);
+        assert_eq!(soon().await.err(), Some(Absent::Returning), "it was let in again");
     }
 }
