@@ -166,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_for_a_long_history_and_it_is_read_once_at_a_time() {
-        let (go, gone) = mpsc::channel::<()>();
+        let (go, gone) = mpsc::sync_channel::<()>(1);
         let gone = Mutex::new(gone);
         let look = move |_: &Revision, new: &[Sought]| {
             // As long as the test wants.
