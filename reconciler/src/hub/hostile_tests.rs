@@ -18,7 +18,7 @@ use super::asking::Door;
 use super::clusters::Appliers;
 use super::connections::Connections;
 use super::deny::Denied;
-use super::dispatch::Dispatch;
+use super::dispatch::{Absent, Dispatch};
 use super::engine::Event;
 use super::keeper::Keeper;
 use super::keys::KeyList;
@@ -318,6 +318,13 @@ async fn an_agent_that_answers_nothing_is_shut_out_at_once_also_where_the_hub_ap
     let closed = timeout(PUSH_END_TIMEOUT, meeting.oslo.session.closed()).await;
     closed.expect("nobody waits for the Lease");
     assert!(meeting.dispatch.door(&cluster("oslo")).is_none(), "and nobody asks it");
+    let (name, until) = (cluster("oslo"), tokio::time::Instant::now() + SOON);
+    let soon = meeting.dispatch.door_soon(&name, until, SOON).await;
+    assert_eq!(
+        soon.err(),
+        Some(Absent::Long),
+        "or waits for it, whose key nobody takes"
+    );
 }
 
 #[tokio::test]
