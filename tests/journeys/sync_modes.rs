@@ -111,6 +111,10 @@ fn the_mode_changes_by_commit_while_all_goes_on_and_never_two_apply() {
     set(&fleet, CLUSTER, "Pull");
     let holder = until_turn(&fleet, turn + 1);
     assert!(holder != hub && holder != again, "the agent took it back: {holder}");
+    assert!(
+        !fleet.logs().contains("Failed to give the applier lease back"),
+        "the agent waited for nothing to run out"
+    );
     eventually(
         LIMIT,
         "streams of the hub's applier are closed and written down",

@@ -93,14 +93,14 @@ pub(super) fn speaks(newest: &Option<Arc<Envelope>>, held: &Option<Held>) -> boo
     is_meant(newest) && stands_by(held)
 }
 
-/// Applies through one session's tunnel whenever it is the hub's to do, until the session ends.
+/// Applies through one session's tunnel whenever it is the hub's to do, until the session ends. `applying` says whether it does,
+/// until the Lease was given back.
 pub(super) async fn run(
     sessions: Sessions,
-    cluster: ClusterName,
-    opener: Opener,
+    (cluster, opener): (ClusterName, Opener),
     mut newest: watch::Receiver<Option<Arc<Envelope>>>,
     mut heard: watch::Receiver<Option<Held>>,
-    ended: CancellationToken,
+    (applying, ended): (watch::Sender<bool>, CancellationToken),
 ) {
     let turn = sessions.pushing.turn(&cluster);
     loop {
@@ -121,6 +121,7 @@ pub(super) async fn run(
         };
         tracing::info!(cluster = %cluster, "Applies through the tunnel.");
         let stop = ended.child_token();
+        applying.send_replace(true);
         let mut serving = Box::pin(direct.serve_on(newest.clone(), &stop));
         let left = newest.wait_for(is_meant_otherwise);
         let taken_back = async {
@@ -136,6 +137,7 @@ pub(super) async fn run(
         }
         stop.cancel();
         serving.await;
+        applying.send_replace(false);
         tracing::info!(cluster = %cluster, "Leaves applying to the agent.");
     }
 }

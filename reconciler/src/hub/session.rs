@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use render::model::SyncMode;
 use render::{ClusterName, Digest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -117,14 +118,13 @@ impl Sessions {
             })
             .await;
         let (said, heard) = watch::channel(None);
-        let stop = CancellationToken::new();
+        let (stop, (applying, applies)) = (CancellationToken::new(), watch::channel(false));
         let pushes = push::run(
             self.clone(),
-            cluster.clone(),
-            opener.clone(),
+            (cluster.clone(), opener.clone()),
             newest.clone(),
             heard.clone(),
-            stop.clone(),
+            (applying, stop.clone()),
         );
         let span = tracing::info_span!("push", cluster = %cluster);
         let mut pushes = AbortOnDropHandle::new(tokio::spawn(pushes.instrument(span)));
@@ -133,7 +133,13 @@ impl Sessions {
             used: peer.key,
             binding: peer.binding,
         };
-        let talk = self.talk((within, epoch, from), newest, (said, heard), &opener, &mut incoming);
+        let talk = self.talk(
+            (within, epoch, from),
+            (newest, applies),
+            (said, heard),
+            &opener,
+            &mut incoming,
+        );
         let (away, reason) = tokio::select! {
             biased;
             () = self.registry.revoked(&cluster, &peer.key) => {
@@ -215,7 +221,7 @@ impl Sessions {
     async fn talk(
         &self,
         (within, epoch, from): (Within<'_>, u64, Option<IpAddr>),
-        newest: watch::Receiver<Option<Arc<Envelope>>>,
+        (newest, applies): (watch::Receiver<Option<Arc<Envelope>>>, watch::Receiver<bool>),
         (said, heard): (watch::Sender<Option<Held>>, watch::Receiver<Option<Held>>),
         opener: &Opener,
         incoming: &mut Incoming,
@@ -224,7 +230,9 @@ impl Sessions {
         let deliver = async {
             let stream = opener.open(TargetClass::Deliver, "", SESSION_STEP_TIMEOUT).await;
             let stream = stream.map_err(SessionError::Open)?;
-            self.deliver(newest, heard, stream).await.map_err(SessionError::Stream)
+            self.deliver(newest, applies, heard, stream)
+                .await
+                .map_err(SessionError::Stream)
         };
         let listen = async {
             let reports = |open| Box::pin(self.opened(of, open, &told, &said));
@@ -272,6 +280,7 @@ impl Sessions {
     async fn deliver<S>(
         &self,
         mut newest: watch::Receiver<Option<Arc<Envelope>>>,
+        mut applies: watch::Receiver<bool>,
         mut heard: watch::Receiver<Option<Held>>,
         stream: S,
     ) -> Result<(), FramingError>
@@ -300,6 +309,10 @@ impl Sessions {
                         return Ok(());
                     }
                     let Some(envelope) = newest.borrow_and_update().clone() else { continue };
+                    if envelope.mode != SyncMode::Push {
+                        // With the word for it the agent cuts off whoever applied here, who gives the Lease back before.
+                        let _given_back = timeout(PUSH_END_TIMEOUT, applies.wait_for(|applies| !applies)).await;
+                    }
                     let held = heard.borrow().clone();
                     let envelope = self.modes.placed(envelope, held.as_ref()).await;
                     if is_news(&envelope, told.as_deref(), held.as_ref()) {
@@ -488,7 +501,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use render::Revision;
-    use render::model::SyncMode;
 
     use super::*;
     use crate::wire::{EnvelopeUnit, LineageGrant, list_digest};
