@@ -126,7 +126,7 @@ where
     fn size_hint(&self) -> SizeHint {
         // Asked before the first piece, for the answer's length.
         match &self.begun {
-            Some((_, hint)) => hint.clone(),
+            Some((_, hint)) => *hint,
             None if self.gathered.is_empty() => self.body.size_hint(),
             None => SizeHint::default(),
         }

@@ -18,7 +18,7 @@ use tracing::Instrument as _;
 
 use super::audit::{Audit, Line};
 use super::carry::{Carried, NotCarried, broken};
-use super::tally::Tally;
+use crate::hub::tally::Tally;
 use crate::limits::{AUDIT_BEGUN_AFTER, DOOR_JUDGED_AGAIN, DOOR_UNREAD_MAX};
 use crate::telemetry::elapsed_ms;
 

@@ -7,7 +7,7 @@ use render::ClusterName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::shares::{Part, Shares};
+use crate::hub::shares::{Part, Shares};
 use crate::limits::{
     DOOR_OPENING_OF_CLUSTER_MAX, DOOR_REQUESTS_OF_CLUSTER_MAX, DOOR_REQUESTS_OF_PERSON_MAX,
     DOOR_WAITING_OF_CLUSTER_MAX, DOOR_WAITING_TIMEOUT,

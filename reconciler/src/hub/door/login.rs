@@ -13,9 +13,9 @@ use super::certified::Certified;
 use super::failures::Failures;
 use super::files::Kept;
 use super::oidc::Provider;
-use super::tally::{LoginFailure, Tally};
 use super::tokens::{self, TokenDigest, Tokens};
 use crate::hub::clock::seconds;
+use crate::hub::tally::{LoginFailure, Tally};
 use crate::limits::ID_TOKEN_SECONDS_MAX;
 
 /// Why nobody is logged in.

@@ -52,7 +52,6 @@ use super::SharedState;
 use super::dispatch::Dispatch;
 use super::places::Places;
 use super::tally::Tally;
-use super::{shares, tally};
 use crate::audit::AuditLog;
 use crate::limits::{API_REQUESTS_MAX, DOOR_WRITTEN_MAX};
 use crate::telemetry::process_name;

@@ -26,14 +26,14 @@ use super::login::{Login, Logins, Proven};
 use super::refusal;
 use super::route::{self, Route};
 use super::screen;
-use super::shares::Shares;
-use super::tally::{Limit, Tally};
 use super::verdict::{Aim, Asked, Verdict, is_for_anybody, verdict};
 use super::writes::{self, Written};
 use crate::hub::SharedState;
 use crate::hub::clock::seconds;
 use crate::hub::places::{Full, Places};
 use crate::hub::serve::{Asker, Refused};
+use crate::hub::shares::Shares;
+use crate::hub::tally::{Limit, Tally};
 use crate::limits::{
     API_REQUESTS_OF_PERSON_MAX, API_WATCHES_OF_PERSON_MAX, DOOR_BODY_BYTES_MAX, DOOR_BODY_TIMEOUT,
     DOOR_WRITTEN_BYTES_MAX,

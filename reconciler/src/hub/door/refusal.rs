@@ -11,9 +11,9 @@ use super::lane::NoPlace;
 use super::login::NotIn;
 use super::route::{self, Form};
 use super::screen::Fault;
-use super::tally::Limit;
 use crate::hub::dispatch::Absent;
 use crate::hub::serve::Refused;
+use crate::hub::tally::Limit;
 use crate::limits::{
     API_REQUESTS_MAX, API_REQUESTS_OF_PERSON_MAX, API_WATCHES_OF_PERSON_MAX, DOOR_REQUESTS_OF_PERSON_MAX,
 };

@@ -10,11 +10,11 @@ use super::super::carry::Carrier;
 use super::super::certificate::{Authority, authorities, config};
 use super::super::files::Kept;
 use super::super::login::Logins;
-use super::super::tally::Tally;
 use super::super::tests::oslo_fleet;
 use super::super::tokens::Tokens;
 use super::*;
 use crate::audit::AuditLog;
+use crate::hub::tally::Tally;
 use crate::limits::{DOOR_BODY_TIMEOUT, DOOR_UNREAD_MAX, PLACES_OF_KNOWN, PLACES_OF_STRANGER};
 
 #[tokio::test(start_paused = true)]
