@@ -82,7 +82,8 @@ pub const GATE_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a body that the hub's applier sends: an API server takes no more than 3 MiB.
 pub const GATE_BODY_BYTES_MAX: usize = 3 << 20;
 
-/// Bytes of a body that a person sends: a question about their rights, of some hundred bytes.
+/// Bytes of a body that a person sends: a question about their rights, of some hundred bytes, or what goes through a proxy
+/// of the API server. As much as the hub lets through.
 pub const GATE_REVIEW_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of all bodies of people at once, of the 128 MiB that an agent's pod gets. More wait.

@@ -32,8 +32,8 @@ pub const DOOR_IDLE_MAX: Duration = Duration::from_secs(120);
 /// Requests on one HTTP/2 connection at once: `kubectl get` of many kinds asks some dozens side by side.
 pub const DOOR_STREAMS_MAX: u32 = 250;
 
-/// Bytes of the body of a request at the door. Only questions about oneself have one, of some hundred bytes each; 800 at
-/// one cluster are 50 MiB, here and at its agent.
+/// Bytes of the body of a request at the door: of a question about oneself, which has some hundred, and of what is sent through
+/// a proxy of an API server. 800 at one cluster are 50 MiB here, of which its agent holds a part at a time.
 pub const DOOR_BODY_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of an object that is refused and read for its name alone. Whose is larger is told less.

@@ -60,7 +60,7 @@ impl Room {
         if !takes_body(&parts.method) {
             return Err(Refused::unreadable("it is to be read by, and has a body"));
         }
-        // What people send is a question about their rights.
+        // What people send is a question about their rights, or goes through a proxy of the API server.
         let max = match entry {
             Entry::Push => GATE_BODY_BYTES_MAX,
             Entry::Read | Entry::Interactive => GATE_REVIEW_BYTES_MAX,
