@@ -3,13 +3,14 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use render::ClusterName;
 use render::model::SyncMode;
 use tokio_util::sync::CancellationToken;
-use tunnel::{Allowance, Token};
+use tunnel::{Allowance, SecretKey, Token};
 
 use super::join::Join;
 use super::place::{Place, next_key};
@@ -139,6 +140,15 @@ pub(super) fn key_path(given: Option<PathBuf>, cluster: &ClusterName) -> PathBuf
     given.unwrap_or_else(|| PathBuf::from(format!("flotilla-{cluster}.key")))
 }
 
+/// A key that is to take the place of another one; the same key, as after it did, takes nobody's.
+fn another(next: Arc<SecretKey>, key: &SecretKey) -> Option<Arc<SecretKey>> {
+    if next.public() == key.public() {
+        tracing::warn!("--new-key holds the key that --key holds already, so that there is none to go over to.");
+        return None;
+    }
+    Some(next)
+}
+
 pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     let place = arguments.place;
     let (cluster, way) = (place.cluster()?, place.way.way()?);
@@ -152,7 +162,7 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
     let namespaces = place.namespaces(arguments.new_key.as_ref(), api_server.client.default_namespace());
     let own = Own::with(namespaces);
     let next_key = match &arguments.new_key {
-        Some(place) => Some(next_key(place, &api_server.client).await?),
+        Some(place) => another(next_key(place, &api_server.client).await?, &key),
         None => None,
     };
     let options = AgentOptions {
@@ -177,4 +187,18 @@ pub(super) async fn run(arguments: Agent, shutdown: CancellationToken) -> anyhow
     };
     Box::pin(agent::run(options, shutdown)).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_there_already_is_none_to_go_over_to() {
+        let key = Arc::new(SecretKey::generate().expect("there is randomness"));
+        let next = Arc::new(SecretKey::generate().expect("there is randomness"));
+        assert!(another(Arc::clone(&key), &key).is_none());
+        let taken = another(Arc::clone(&next), &key).expect("it is another one");
+        assert_eq!(taken.public(), next.public());
+    }
 }

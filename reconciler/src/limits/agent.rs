@@ -84,7 +84,7 @@ pub const GATE_BODY_BYTES_MAX: usize = 3 << 20;
 
 /// Bytes of a body that a person sends: a question about their rights, of some hundred bytes, or what goes through a proxy
 /// of the API server. As much as the hub lets through.
-pub const GATE_REVIEW_BYTES_MAX: usize = 64 << 10;
+pub const GATE_PERSON_BODY_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of all bodies of people at once, of the 128 MiB that an agent's pod gets. More wait.
 pub const GATE_BODIES_BYTES_MAX: usize = 4 << 20;

@@ -166,6 +166,10 @@ fn judged(error: &ConnectError, way: &Way) -> (Stage, &'static str) {
             Stage::Tls,
             "something accepts connections there and does not speak TLS: correct the port of --hub",
         ),
+        ConnectError::Answered { status } if *status == http::StatusCode::SERVICE_UNAVAILABLE => (
+            Stage::WebSocket,
+            "the hub has no room just now, or the server before it does not reach it: try again in a minute, and see that the hub runs",
+        ),
         ConnectError::Answered { status } if status.is_server_error() => (
             Stage::WebSocket,
             "the server before the hub does not reach it: see that the hub runs, and that this server passes /tunnel on to its --listen-plain",
@@ -288,6 +292,13 @@ mod tests {
             },
             "websocket",
             "--listen-plain",
+        );
+        check(
+            &ConnectError::Answered {
+                status: http::StatusCode::SERVICE_UNAVAILABLE,
+            },
+            "websocket",
+            "no room",
         );
         check(&refused(GoAwayReason::IdentityRefused), "registration", "agent join");
         check(&refused(GoAwayReason::Version), "registration", "one minor version");

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::judge::{Entry, Refused, takes_body};
 use crate::limits::{
-    GATE_ANSWER_TIMEOUT, GATE_BODIES_BYTES_MAX, GATE_BODY_BYTES_MAX, GATE_PUSH_BODIES_BYTES_MAX, GATE_PUSH_STREAMS_MAX,
-    GATE_REQUESTS_MAX, GATE_REVIEW_BYTES_MAX,
+    GATE_ANSWER_TIMEOUT, GATE_BODIES_BYTES_MAX, GATE_BODY_BYTES_MAX, GATE_PERSON_BODY_BYTES_MAX,
+    GATE_PUSH_BODIES_BYTES_MAX, GATE_PUSH_STREAMS_MAX, GATE_REQUESTS_MAX,
 };
 
 /// The room of one kind of streams. What one kind takes is not taken from another.
@@ -63,7 +63,7 @@ impl Room {
         // What people send is a question about their rights, or goes through a proxy of the API server.
         let max = match entry {
             Entry::Push => GATE_BODY_BYTES_MAX,
-            Entry::Read | Entry::Interactive => GATE_REVIEW_BYTES_MAX,
+            Entry::Read | Entry::Interactive => GATE_PERSON_BODY_BYTES_MAX,
         };
         let told = body
             .size_hint()
