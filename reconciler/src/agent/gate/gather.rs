@@ -17,8 +17,10 @@ pub(super) struct Gathered<B: Body> {
     after: Option<Option<Result<Frame<Bytes>, B::Error>>>,
     /// Others had their turn since the last piece came.
     rested: bool,
-    /// What came with its head, and what it said of its length before.
-    begun: Option<(Begun<B>, SizeHint)>,
+    /// What came with its head.
+    begun: Option<Begun<B>>,
+    /// What it said of its length before it was looked into, until something of it is asked for.
+    length: Option<SizeHint>,
 }
 
 /// The first of a body; `None`: it is empty.
@@ -32,6 +34,7 @@ impl<B: Body<Data = Bytes> + Unpin> Gathered<B> {
             after: None,
             rested: false,
             begun: None,
+            length: None,
         }
     }
 
@@ -44,12 +47,11 @@ impl<B: Body<Data = Bytes> + Unpin> Gathered<B> {
         if self.body.is_end_stream() {
             return self;
         }
-        let mut looks = GATE_FIRST_LOOKS;
+        let (length, mut looks) = (self.body.size_hint(), GATE_FIRST_LOOKS);
         std::future::poll_fn(|cx| {
-            let hint = self.body.size_hint();
             looks -= 1;
             match Pin::new(&mut self).poll_frame(cx) {
-                Poll::Ready(first) => self.begun = Some((first, hint)),
+                Poll::Ready(first) => self.begun = Some(first),
                 Poll::Pending if looks == 0 => {}
                 Poll::Pending => {
                     cx.waker().wake_by_ref();
@@ -59,6 +61,7 @@ impl<B: Body<Data = Bytes> + Unpin> Gathered<B> {
             Poll::Ready(())
         })
         .await;
+        self.length = Some(length);
         self
     }
 
@@ -77,7 +80,8 @@ where
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = &mut *self;
-        if let Some((first, _)) = this.begun.take() {
+        this.length = None;
+        if let Some(first) = this.begun.take() {
             return Poll::Ready(first);
         }
         loop {
@@ -125,8 +129,8 @@ where
 
     fn size_hint(&self) -> SizeHint {
         // Asked before the first piece, for the answer's length.
-        match &self.begun {
-            Some((_, hint)) => *hint,
+        match self.length {
+            Some(length) => length,
             None if self.gathered.is_empty() => self.body.size_hint(),
             None => SizeHint::default(),
         }
@@ -189,6 +193,53 @@ mod tests {
         let first = body.frame().now_or_never().expect("it is there").expect("a piece");
         assert_eq!(first.expect("no error").into_data().expect("bytes"), "piece");
         assert!(body.frame().await.is_none(), "that was all");
+    }
+
+    /// Pieces of a body that says its length, one with every other look.
+    struct Measured {
+        pieces: usize,
+        is_there: bool,
+    }
+
+    impl Body for Measured {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            if self.pieces == 0 {
+                return Poll::Ready(None);
+            }
+            self.is_there = !self.is_there;
+            if !self.is_there {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.pieces -= 1;
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"piece")))))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.pieces == 0
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(5 * self.pieces as u64)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_looked_into_keeps_the_length_of_all_of_it() {
+        for is_there in [false, true] {
+            for pieces in 1..6 {
+                let body = Gathered::of(Measured { pieces, is_there }).begun().await;
+                let length = body.size_hint().exact().expect("it says its length");
+                let all = body.collect().await.expect("no error").to_bytes();
+                assert_eq!((length, all.len()), (5 * pieces as u64, 5 * pieces));
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
