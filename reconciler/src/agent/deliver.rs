@@ -91,8 +91,10 @@ struct Taken {
     /// Something new waits for the rest of the contents: one pass with all of them is better than one without them and
     /// another with them. Where one does not come, the others are not kept waiting for it.
     waits: bool,
-    /// Whether a hub said something since the journal was read.
+    /// Whether a hub said what is held since the journal was read.
     was_told: bool,
+    /// The commit whose mode was left last, of which the log has said so.
+    left: Option<Revision>,
 }
 
 impl Holdings {
@@ -117,6 +119,7 @@ impl Holdings {
                 intake,
                 waits: false,
                 was_told: false,
+                left: None,
             }),
             store,
             hub_keys,
@@ -207,6 +210,10 @@ impl Shared {
             (None, Some(_)) => true,
             // A hub that speaks now knows of its lineages; without one, who wrote last does.
             (Some(own), Some(found)) if own.lineage != found.lineage => !taken.was_told,
+            // A mode is told without a new sequence, and only who was told it knows which is the newer one.
+            (Some(own), Some(found)) if own.sequence == found.sequence => {
+                own.mode_source != found.mode_source && !taken.was_told
+            }
             (Some(own), Some(found)) => own.sequence < found.sequence,
         };
         if is_newer {
@@ -229,6 +236,9 @@ impl Shared {
         let mut taken = self.taken.lock().await;
         let before = taken.intake.held().map(Mark::of);
         let accepted = taken.intake.envelope(envelope, verify);
+        // An older mode than what is held, which it may say as well, is no word for what is held.
+        let is_held = |held: &Held| held.mode_source == envelope.mode_source;
+        taken.was_told |= accepted.is_ok() && taken.intake.held().is_some_and(is_held);
         match &accepted {
             Err(refusal) => {
                 tracing::warn!(sequence, error = %refusal, "Refused envelope.");
@@ -250,11 +260,13 @@ impl Shared {
         self.tell_mode(&taken);
         let mark = taken.intake.held().map(Mark::of);
         if accepted.is_ok() && mark.as_ref().is_some_and(|mark| mark.mode != envelope.mode) {
-            tracing::info!(
-                sequence,
-                told = ?envelope.mode,
-                "Left the sync mode as it is: a hub that has seen a newer commit told it."
-            );
+            const LEFT: &str = "Left the sync mode as it is: what was told does not come after it.";
+            // Each envelope of a hub that lags says it again.
+            if std::mem::replace(&mut taken.left, envelope.mode_source.clone()) == envelope.mode_source {
+                tracing::debug!(sequence, told = ?envelope.mode, "{LEFT}");
+            } else {
+                tracing::info!(sequence, told = ?envelope.mode, "{LEFT}");
+            }
         }
         accepted.map(|_| mark)
     }

@@ -22,7 +22,7 @@ use super::dispatch::{Absent, Dispatch};
 use super::engine::Event;
 use super::keeper::Keeper;
 use super::keys::KeyList;
-use super::mode_order::ModeOrder;
+use super::mode_order::{ModeOrder, Order};
 use super::observe::fixture::{World, cluster, revision};
 use super::publish::{Author, StateRefs, StateRepository};
 use super::push::Pushing;
@@ -98,7 +98,7 @@ pub(super) fn sessions(
         registry,
         arrivals: Arc::default(),
         connections: Arc::default(),
-        modes: Arc::new(ModeOrder::by(|_| Ok(false))),
+        modes: Arc::new(ModeOrder::by(|_| Ok(Order::NotAfter))),
         pushing: Arc::new(Pushing::new(Appliers {
             helm: "helm".into(),
             earlier_managers: Vec::new(),

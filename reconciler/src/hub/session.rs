@@ -296,10 +296,12 @@ impl Sessions {
         // A cluster that does not say in time what it holds is told all the same.
         let _heard = timeout(SESSION_STEP_TIMEOUT, heard.changed()).await;
         let mut told: Option<Arc<Envelope>> = None;
+        let mut deepened = self.modes.deepened();
         newest.mark_changed();
         loop {
             tokio::select! {
                 biased;
+                Ok(()) = deepened.changed() => newest.mark_changed(),
                 answer = answers.recv() => match answer {
                     Some(answer) => self.answer(answer?, told.as_deref(), &mut writer).await?,
                     None => return Ok(()),
@@ -314,8 +316,7 @@ impl Sessions {
                         let _given_back = timeout(PUSH_END_TIMEOUT, applies.wait_for(|applies| !applies)).await;
                     }
                     let held = heard.borrow().clone();
-                    let envelope = self.modes.placed(envelope, held.as_ref()).await;
-                    if is_news(&envelope, told.as_deref(), held.as_ref()) {
+                    if let Some(envelope) = news(&self.modes, envelope, (told.as_deref(), held.as_ref())).await {
                         write_message(&mut writer, &Deliver::Envelope { envelope: Envelope::clone(&envelope) }).await?;
                         tracing::debug!(cluster = %envelope.cluster, sequence = envelope.sequence, "Told envelope.");
                         told = Some(envelope);
@@ -480,6 +481,22 @@ pub(super) fn is_news(envelope: &Envelope, told: Option<&Envelope>, held: Option
     }
     let differs = told.sequence != envelope.sequence || told.lineage_grant != envelope.lineage_grant;
     differs && held.is_some_and(|held| !is_held(held))
+}
+
+/// The envelope as a cluster is to be told it, where it is news after what was told and what is held. History is read only where
+/// something may be told.
+pub(super) async fn news(
+    modes: &ModeOrder,
+    envelope: Arc<Envelope>,
+    (told, held): (Option<&Envelope>, Option<&Held>),
+) -> Option<Arc<Envelope>> {
+    let is_other_mode = held.is_some_and(|held| held.mode != envelope.mode);
+    // Of two commits the order makes news of another mode alone.
+    if !is_other_mode && !is_news(&envelope, told, held) {
+        return None;
+    }
+    let envelope = modes.placed(envelope, held).await;
+    is_news(&envelope, told, held).then_some(envelope)
 }
 
 async fn read_replies<R>(mut reader: R, replies: mpsc::Sender<Result<DeliverReply, FramingError>>)

@@ -23,6 +23,19 @@ pub const REWRITES_REMEMBERED_MAX: usize = 16;
 /// as many commits ask for a walk once. An entry has less than 200 bytes.
 pub const MODE_ORDERS_MAX: usize = 256;
 
+/// How long an answer counts that more history, another head or another try may change: a walk a minute costs nothing.
+pub const MODE_ORDER_TRUSTED: Duration = Duration::from_secs(60);
+
+/// Commits at a time of which a remote is asked for more history, since agents name them: those of a fleet whose clusters were
+/// told their modes by as many commits. More are asked for when these are done.
+pub const SOUGHT_MAX: usize = 64;
+
+/// How often at most a remote is asked for more history because agents named commits; it may be all of it.
+pub const SOUGHT_PAUSE: Duration = Duration::from_secs(300);
+
+/// After what time a commit that was not found is looked for again.
+pub const SOUGHT_AGAIN: Duration = Duration::from_secs(3_600);
+
 /// Commits searched for the last good content of a file, or for the trailer that accepts a rewrite.
 pub const HISTORY_COMMITS_MAX: usize = 1_000;
 

@@ -76,7 +76,8 @@ pub const PUSH_STREAM_IDLE: Duration = Duration::from_secs(30);
 /// See [`PUSH_STREAM_IDLE`].
 pub const PUSH_STREAMS_IDLE_MAX: usize = APPLY_CONCURRENCY;
 
-/// How long the end of a session waits for the hub's applier to give its Lease back.
+/// How long the end of a session waits for the hub's applier to give its Lease back, and how long a new mode that is not Push is
+/// held back for it.
 pub const PUSH_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Callers that are not let in and that are listed. A person looks at a screen of them; a flood of made-up names costs

@@ -172,6 +172,53 @@ async fn a_mode_is_taken_without_a_new_sequence_and_outlives_a_restart() {
     assert_eq!(*restarted.mode().borrow(), SyncMode::Push, "old news changes no mode");
 }
 
+/// A place where another agent of this cluster kept something.
+#[derive(Debug)]
+struct Beside(std::sync::Mutex<Option<Kept>>);
+
+impl Store for Beside {
+    fn read(&self) -> BoxFuture<'_, Result<Kept, JournalError>> {
+        Box::pin(async { Ok(Kept::default()) })
+    }
+
+    fn read_newer(&self) -> BoxFuture<'_, Result<Option<Kept>, JournalError>> {
+        Box::pin(async { Ok(self.0.lock().expect("nobody panicked").take()) })
+    }
+
+    fn write(&self, _: Kept) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test]
+async fn a_mode_that_another_agent_kept_is_taken_over_unless_a_hub_said_this_one_since() {
+    let one = content("one");
+    let said = |mode, digit: &str| Envelope {
+        mode,
+        mode_source: Some(Revision::parse(digit.repeat(40)).expect("forty hex digits")),
+        ..envelope(7, &one)
+    };
+    let kept = |mode, digit| Kept {
+        held: Some(said(mode, digit).held()),
+        ..Kept::default()
+    };
+    for (told, expected) in [
+        (None, SyncMode::Pull),
+        // A hub that lags says nothing against what the other agent kept.
+        (Some("a"), SyncMode::Pull),
+        (Some("b"), SyncMode::Dual),
+    ] {
+        let beside = Beside(std::sync::Mutex::new(Some(kept(SyncMode::Pull, "c"))));
+        let waits = holding(kept(SyncMode::Dual, "b"), Arc::new(beside));
+        if let Some(digit) = told {
+            let envelope = said(SyncMode::Dual, digit);
+            converse(&waits, vec![Deliver::Envelope { envelope }]).await;
+        }
+        waits.prepare().await.expect("the journal is readable");
+        assert_eq!(*waits.mode().borrow(), expected, "told {told:?}");
+    }
+}
+
 #[tokio::test]
 async fn old_repeated_and_tampered_envelopes_change_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -331,10 +331,13 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
     if let (
         Some(Head::At {
             relation: Relation::RewriteAccepted,
+            revision: seen,
             ..
         }),
         Some(old),
     ) = (&state.source, state.accepted_or_published())
+        // Of what is there by now, and this plan is not of, it is said when its own is taken.
+        && *seen == revision
         && old != revision
     {
         state.leave_history(old);

@@ -242,6 +242,39 @@ fn a_rewritten_history_is_held_until_it_is_accepted() {
 }
 
 #[test]
+fn a_rewrite_that_is_seen_while_an_older_commit_is_planned_is_noted_with_its_own_plan() {
+    let mut world = settled();
+    let judged_by = world.state.judged_by();
+    for (digit, relation) in [('2', Relation::Follows), ('9', Relation::RewriteAccepted)] {
+        let seen = Event::SourceSeen {
+            head: Head::At {
+                revision: revision(digit),
+                relation,
+            },
+            covered: true,
+            judged_by: judged_by.clone(),
+        };
+        step(&mut world.state, seen, world.now);
+    }
+    let planned = Planned {
+        fleet: fleet('2', &["a", "b"]),
+        plan: render::Plan {
+            units: units('2', "two", &["a", "b"]),
+            ..render::Plan::default()
+        },
+        findings: Vec::new(),
+        base: world.state.rendered.as_ref().map(|rendered| rendered.commit.clone()),
+        gate: Approval::None,
+        commits: Vec::new(),
+        departed: Default::default(),
+        orphaned: Default::default(),
+    };
+    step(&mut world.state, Event::Planned(Box::new(planned)), world.now);
+    assert_eq!(world.state.accepted, Some(revision('2')));
+    assert!(world.state.left.is_empty(), "'2' builds on '1'");
+}
+
+#[test]
 fn a_decision_that_could_not_be_written_is_written_when_it_can_be() {
     for gate in [Approval::None, Approval::Required] {
         let mut world = settled();

@@ -7,7 +7,7 @@ use render::{ClusterName, Revision};
 
 use super::*;
 use crate::hub::repository::fixture::Fixture;
-use crate::hub::session::is_news;
+use crate::hub::session::{is_news, news};
 use crate::wire::{Intake, list_digest};
 
 const MODES: [SyncMode; 3] = [SyncMode::Dual, SyncMode::Pull, SyncMode::Push];
@@ -31,6 +31,10 @@ fn id(commit: usize) -> Revision {
 
 fn commit(id: &Revision) -> usize {
     usize::from_str_radix(id.as_str(), 16).expect("it is a number") - 1
+}
+
+fn order(comes_after: bool) -> Order {
+    if comes_after { Order::After } else { Order::NotAfter }
 }
 
 impl History {
@@ -87,7 +91,7 @@ impl Hub {
     fn new(history: &History) -> Self {
         let judge = history.clone();
         Self {
-            order: ModeOrder::by(move |pair| Ok(judge.comes_after(commit(&pair.own), commit(&pair.held)))),
+            order: ModeOrder::by(move |pair| Ok(order(judge.comes_after(commit(&pair.own), commit(&pair.held))))),
             at: 0,
             newest: word(history.commits()[0].mode, 0),
             told: None,
@@ -103,8 +107,8 @@ impl Hub {
         if self.heard.as_ref().is_some_and(|held| held.mode != mode) || self.newest.mode != mode {
             self.newest = word(mode, self.at);
         }
-        let envelope = self.order.placed(Arc::clone(&self.newest), self.heard.as_ref()).await;
-        if is_news(&envelope, self.told.as_deref(), self.heard.as_ref()) {
+        let before = (self.told.as_deref(), self.heard.as_ref());
+        if let Some(envelope) = news(&self.order, Arc::clone(&self.newest), before).await {
             self.words.push_back(Arc::clone(&envelope));
             self.told = Some(envelope);
         }
@@ -239,7 +243,7 @@ async fn a_hub_that_lags_says_no_mode_and_another_one_is_asked_once_for_all_clus
     let count = Arc::clone(&asked);
     let order = ModeOrder::by(move |pair| {
         count.fetch_add(1, Ordering::Relaxed);
-        Ok(commit(&pair.own) > commit(&pair.held))
+        Ok(self::order(commit(&pair.own) > commit(&pair.held)))
     });
     let held = word(SyncMode::Pull, 5).held();
     let lagging = order.placed(word(SyncMode::Dual, 4), Some(&held)).await;
@@ -252,6 +256,13 @@ async fn a_hub_that_lags_says_no_mode_and_another_one_is_asked_once_for_all_clus
         order.placed(word(SyncMode::Dual, 6), Some(&held)).await;
     }
     assert_eq!(asked.load(Ordering::Relaxed), 2, "history is read once for two commits");
+    let quiet = news(&order, word(SyncMode::Pull, 7), (None, Some(&held))).await;
+    assert_eq!(quiet, None, "it is held in this mode");
+    assert_eq!(
+        asked.load(Ordering::Relaxed),
+        2,
+        "and no history is read to say nothing"
+    );
     for at in 10..10 + 2 * MODE_ORDERS_MAX {
         order.placed(word(SyncMode::Dual, at), Some(&held)).await;
     }
@@ -262,8 +273,39 @@ async fn a_hub_that_lags_says_no_mode_and_another_one_is_asked_once_for_all_clus
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_may_be_another_one_later_counts_for_a_minute_and_until_more_history_came() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let order = ModeOrder::by(move |pair| {
+        count.fetch_add(1, Ordering::Relaxed);
+        match commit(&pair.held) {
+            0 => Err(SourceError::BranchName { name: String::new() }),
+            1 => Ok(Order::AfterForNow),
+            _ => Ok(Order::Untold),
+        }
+    });
+    for held in 0..3 {
+        let pair = Pair {
+            own: id(5),
+            held: id(held),
+        };
+        asked.store(0, Ordering::Relaxed);
+        for _ in 0..3 {
+            assert_eq!(order.comes_after(&pair).await, held == 1);
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        order.deepened.send_modify(|times| *times += 1);
+        assert_eq!(order.comes_after(&pair).await, held == 1);
+        assert_eq!(asked.load(Ordering::Relaxed), 2, "more history came");
+        tokio::time::advance(MODE_ORDER_TRUSTED).await;
+        assert_eq!(order.comes_after(&pair).await, held == 1);
+        assert_eq!(asked.load(Ordering::Relaxed), 3, "a minute later");
+    }
+}
+
 #[track_caller]
-fn check(source: &Source, left: &[&str], (own, held): (&str, &str), expected: bool) {
+fn check(source: &Source, left: &[&str], (own, held): (&str, &str), expected: Order) {
     let parsed = |text: &str| Revision::parse(text).expect("a commit");
     let left: Vec<_> = left.iter().map(|left| parsed(left)).collect();
     let pair = Pair {
@@ -282,20 +324,24 @@ fn a_commit_comes_after_those_that_it_builds_on_and_after_a_history_that_somebod
     let fixture = Fixture::new();
     let (first, second, third) = (fixture.commit("one"), fixture.commit("two"), fixture.commit("three"));
     let source = || Source::open(fixture.file("."), "main").expect("it opens");
-    check(&source(), &[], (&third, &first), true);
-    check(&source(), &[], (&second, &third), false);
-    check(&source(), &[], (&third, &"e".repeat(40)), false);
+    check(&source(), &[], (&third, &first), Order::After);
+    check(&source(), &[], (&second, &third), Order::NotAfter);
+    check(&source(), &[], (&third, &"e".repeat(40)), Order::NotAfter);
     // Somebody pushes another history over it.
     fixture.git(&["reset", "--quiet", "--hard", &first]);
     let other = fixture.commit("another two");
-    check(&source(), &[], (&other, &first), true);
-    check(&source(), &[], (&other, &second), false);
+    check(&source(), &[], (&other, &first), Order::After);
+    check(&source(), &[], (&other, &second), Order::NotAfter);
     // A hub that was there and was told to follow knows that it left; so does everybody once a commit says it.
-    check(&source(), &[&third], (&other, &second), true);
-    check(&source(), &[&third], (&other, &"e".repeat(40)), false);
+    check(&source(), &[&third], (&other, &second), Order::AfterForNow);
+    check(&source(), &[&third], (&other, &"e".repeat(40)), Order::NotAfter);
+    // Where the source is back at what was left, a hub that was told to follow and lags says nothing against it.
+    fixture.git(&["reset", "--quiet", "--hard", &third]);
+    check(&source(), &[&third], (&other, &second), Order::Untold);
+    fixture.git(&["reset", "--quiet", "--hard", &other]);
     let accepted = fixture.commit(&format!("mean it\n\nAccept-Rewrite: {third}"));
-    check(&source(), &[], (&accepted, &second), true);
+    check(&source(), &[], (&accepted, &second), Order::After);
     let gone = "e".repeat(40);
     let accepted = fixture.commit(&format!("mean that too\n\nAccept-Rewrite: {gone}"));
-    check(&source(), &[], (&accepted, &gone), true);
+    check(&source(), &[], (&accepted, &gone), Order::After);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use render::ClusterName;
 use render::capacity::Resources;
+use render::model::SyncMode;
 use serde::Serialize;
 
 use super::condition::{Condition, summary};
@@ -181,9 +182,15 @@ impl Observation<'_> {
         }
         let message = format!(
             "it goes by {:?}, as commit {source} says, and by commit {here}, the newest one here, it is {mode:?}; this hub has \
-             not seen the other commit yet, or history was rewritten after it: then a commit with the trailer Accept-Rewrite: \
-             {source} lets this mode through",
-            held.mode
+             not seen the other commit yet, or not fetched so much history, which it does within minutes; where this stays, \
+             the commit is in no history here, and a commit with the trailer Accept-Rewrite: {source} lets this mode \
+             through{}",
+            held.mode,
+            if held.mode == SyncMode::Push {
+                "; until then the agent stands by, and this hub does not apply"
+            } else {
+                ""
+            }
         );
         Some(Condition::no(MODE, "OtherHubIsAhead", message))
     }

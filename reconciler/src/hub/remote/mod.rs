@@ -20,6 +20,7 @@ mod kind;
 mod login;
 mod refs;
 mod remote_copy;
+mod sought;
 mod transport;
 
 pub use address::{AddressError, RemoteUrl, RepositoryAddress};

@@ -2,12 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use render::Revision;
-use tokio::sync::{Mutex, Notify, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use super::address::RemoteUrl;
@@ -17,13 +17,14 @@ use super::failure::Failure;
 use super::kind::FailureKind;
 use super::login::Login;
 use super::refs::{Names, StateNames, Update, updates};
+use super::sought::Sought;
 use super::transport::Transport;
 use crate::apply::Backoff;
 use crate::hub::blocking::blocking;
 use crate::hub::engine::{Event, RemoteSeen, Trouble};
 use crate::hub::publish::{StateRef, StateRepository};
 use crate::hub::repository::LocalRepository;
-use crate::hub::source::Source;
+use crate::hub::source::{Source, SourceError};
 use crate::limits::{COPY_LOCK_WAIT, COPY_REMAKE_PAUSE, MOVES_PER_HOUSEKEEPING, PUSH_RETRY_FIRST, PUSH_RETRY_MAX};
 
 /// Keeps the accepted commit when its branch was rewritten: only its descendants are followed.
@@ -62,6 +63,9 @@ pub struct Remote {
     reached: AtomicBool,
     suspected: AtomicBool,
     pub(super) wake: Notify,
+    /// What agents named, and how often more history was fetched for it.
+    sought: std::sync::Mutex<Sought>,
+    deepened: Arc<watch::Sender<u64>>,
     /// Ends the rest of a push that failed. Its own, since whoever follows the remote waits for the push then.
     push_now: Notify,
 }
@@ -114,6 +118,8 @@ impl Remote {
             reached: AtomicBool::new(false),
             suspected: AtomicBool::new(false),
             wake: Notify::new(),
+            sought: std::sync::Mutex::default(),
+            deepened: Arc::default(),
             push_now: Notify::new(),
         })
     }
@@ -156,6 +162,23 @@ impl Remote {
     pub fn look_now(&self) {
         self.wake.notify_one();
         self.push_now.notify_one();
+    }
+
+    /// Asks for so much history that it says whether `commit` is in it. Where it was looked for lately, it is not again.
+    pub(in crate::hub) fn seek(&self, commit: &Revision) {
+        let is_new = self.depth.is_some() && self.sought().ask(commit, Instant::now());
+        if is_new {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Changes when that was fetched.
+    pub(in crate::hub) fn deepened(&self) -> Arc<watch::Sender<u64>> {
+        Arc::clone(&self.deepened)
+    }
+
+    fn sought(&self) -> MutexGuard<'_, Sought> {
+        self.sought.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was read in the copy cannot be so: it is fetched anew, unless that was tried lately.
@@ -218,31 +241,38 @@ impl Remote {
         if !state_moved.is_empty() {
             self.transport.fetch(&state_moved, None).await?;
         }
-        if let (Some(accepted), Some(_)) = (accepted, remote.get(&self.names.source)) {
-            self.deepen(source, accepted).await?;
+        if remote.contains_key(&self.names.source) {
+            let sought = self.sought().due(Instant::now());
+            let wanted: Arc<[_]> = accepted.into_iter().chain(sought.iter().cloned()).collect();
+            self.deepen(source, wanted).await?;
+            if !sought.is_empty() {
+                self.sought().looked(&sought, Instant::now());
+                self.deepened.send_modify(|times| *times += 1);
+            }
         }
         known.moves += u32::from(!moved.is_empty());
         known.refs = self.transport.local_refs(&self.names).await?;
         Ok(())
     }
 
-    /// Fetches more history until it says whether `accepted` is in it.
-    async fn deepen(&self, source: &Arc<Source>, accepted: Revision) -> Result<(), Failure> {
+    /// Fetches more history until it says of each of these commits whether it is in it.
+    async fn deepen(&self, source: &Arc<Source>, wanted: Arc<[Revision]>) -> Result<(), Failure> {
         let Some(mut depth) = self.depth else {
             return Ok(());
         };
         loop {
-            let (source, accepted) = (Arc::clone(source), accepted.clone());
+            let (source, wanted) = (Arc::clone(source), Arc::clone(&wanted));
             // What cannot be read is said by the look that follows.
             let told = blocking(move || {
                 let head = source.head()?.revision;
-                source.is_relation_told(&accepted, &head)
+                let mut told = wanted.iter().map(|wanted| source.is_relation_told(wanted, &head));
+                told.try_fold(true, |all, told| Ok::<_, SourceError>(all && told?))
             });
             if depth == WHOLE_DEPTH || told.await.unwrap_or(true) {
                 return Ok(());
             }
             depth = depth.saturating_mul(DEEPEN_FACTOR).min(WHOLE_DEPTH);
-            tracing::info!(component = %self.transport.url, "Fetched more history, to find the accepted commit.");
+            tracing::info!(component = %self.transport.url, "Fetched more history, to find an older commit.");
             self.transport.fetch(&[&self.names.source], Some(depth)).await?;
         }
     }

@@ -82,7 +82,11 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
         pushing: Arc::new(Pushing::new(appliers.clone())),
         arrivals: Arc::default(),
         connections: Arc::default(),
-        modes: Arc::new(ModeOrder::of(Arc::clone(&opened.source), Arc::clone(&state))),
+        modes: Arc::new(ModeOrder::of(
+            Arc::clone(&opened.source),
+            Arc::clone(&state),
+            opened.remote.clone(),
+        )),
     };
     deny(&options, &sessions.registry).await?;
     sessions.registry.keep_tokens(TokenFile::new(options.tokens.clone()));

@@ -8,7 +8,9 @@ use std::time::Duration;
 use render::Revision;
 use tokio::sync::mpsc;
 
+use crate::hub::SharedState;
 use crate::hub::engine::{Event, RemoteSeen};
+use crate::hub::mode_order::{ModeOrder, Pair};
 use crate::hub::publish::{Author, StateRefs, StateRepository};
 use crate::hub::remote::{CopyError, FailureKind, Login, Remote, RemoteOptions, RepositoryAddress};
 use crate::hub::repository::Relation;
@@ -78,7 +80,7 @@ impl World {
             .expect("it opens");
         let source = Arc::new(Source::open(self.copy(), "main").expect("the copy opens"));
         let state = StateRepository::open(self.copy(), StateRefs::default(), Author::default(), &source);
-        let remote = remote.with_state(&state.expect("the copy opens"));
+        let remote = Arc::new(remote.with_state(&state.expect("the copy opens")));
         Opened { remote, source }
     }
 
@@ -88,7 +90,7 @@ impl World {
 }
 
 struct Opened {
-    remote: Remote,
+    remote: Arc<Remote>,
     source: Arc<Source>,
 }
 
@@ -203,6 +205,39 @@ async fn history_is_fetched_as_far_as_ancestry_needs_it() {
         opened.source.relation(&gone, &head).expect("readable"),
         Relation::Rewritten
     );
+}
+
+#[tokio::test]
+async fn a_mode_told_below_the_edge_of_a_shallow_copy_does_not_outlast_a_newer_one() {
+    let world = World::new();
+    let told = world.push("the mode that a quiet cluster goes by");
+    for at in 0..40 {
+        world.people.commit(&format!("more {at}"));
+    }
+    let head = world.push("another mode");
+    let opened = world.open(Some(2)).await;
+    opened.refresh(None).await;
+    let (source, remote) = (Arc::clone(&opened.source), Arc::clone(&opened.remote));
+    let modes = ModeOrder::of(source, SharedState::default(), Some(remote));
+    let mut deepened = modes.deepened();
+    let pair = |held: &Revision| Pair {
+        own: head.clone(),
+        held: held.clone(),
+    };
+    assert!(!modes.comes_after(&pair(&told)).await, "it is not known yet");
+    opened.refresh(Some(&head)).await;
+    assert!(deepened.has_changed().expect("it is there"), "sessions look again");
+    deepened.mark_unchanged();
+    assert!(modes.comes_after(&pair(&told)).await);
+    // What was never there is looked for once, in all there is.
+    let gone = Revision::parse("12345678".repeat(5)).expect("a commit");
+    assert!(!modes.comes_after(&pair(&gone)).await);
+    opened.refresh(Some(&head)).await;
+    assert!(
+        !deepened.has_changed().expect("it is there"),
+        "not so soon after the last one"
+    );
+    assert!(!modes.comes_after(&pair(&gone)).await);
 }
 
 #[tokio::test]
