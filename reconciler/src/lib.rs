@@ -7,6 +7,7 @@
 pub mod apply;
 pub mod audit;
 pub mod cli;
+mod computing;
 pub mod fault;
 pub mod key_sets;
 pub mod key_wish;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use render::describe::Description;
 use render::model::SyncMode;
 use render::{ClusterName, Digest, Revision};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,6 +17,7 @@ use super::journal::JournalError;
 use super::record::record;
 use super::store::{Absence, Kept, Store};
 use crate::apply::{Desired, Prepare};
+use crate::computing::computing;
 use crate::key_sets::{self, HubKeysError, KeySet, Vouched};
 use crate::limits::{JOURNAL_PATIENCE, REPLIES_MAX};
 use crate::wire::{
@@ -283,14 +285,22 @@ impl Shared {
         self.taken.lock().await.intake.missing()
     }
 
-    async fn content(&self, digest: Digest, bytes: &[u8]) {
+    async fn content(&self, digest: Digest, bytes: Vec<u8>) {
+        if !self.missing().await.contains(&digest) {
+            return;
+        }
+        let checked = computing(move || Description::from_json(&bytes, digest)).await;
         let mut taken = self.taken.lock().await;
+        // Another stream may have brought it, or something newer, meanwhile.
         if !taken.intake.missing().contains(&digest) {
             return;
         }
-        if let Err(error) = taken.intake.content(digest, bytes) {
-            tracing::warn!(%digest, error = &error as &dyn std::error::Error, "Refused content.");
-            return self.publish(&mut taken);
+        match checked {
+            Ok(content) => taken.intake.trusted(Arc::new(content)),
+            Err(error) => {
+                tracing::warn!(%digest, error = &error as &dyn std::error::Error, "Refused content.");
+                return self.publish(&mut taken);
+            }
         }
         // Also where the applier was told already, since another content did not come as it should.
         taken.waits = true;
@@ -403,7 +413,7 @@ where
             },
             Deliver::Content { digest, description } => {
                 let bytes = Box::<str>::from(description).into_string().into_bytes();
-                shared.content(digest, &bytes).await;
+                shared.content(digest, bytes).await;
             }
             Deliver::Missing { digest, message } => {
                 tracing::warn!(%digest, message, "Hub could not send a content.");

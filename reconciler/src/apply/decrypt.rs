@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use render::describe::{CarriedStep, Content, key_of};
 use render::localize::{Unfitting, apply_carried};
@@ -14,6 +15,7 @@ use super::ApplierOptions;
 use super::keyring::{self, Keyring};
 use super::session::{Outcome, Session, SessionError, Slot, Unit};
 use super::sops::{self, Opened, SopsError};
+use crate::computing::computing;
 use crate::wire::ObjectState;
 
 /// Why a document's object is not at hand.
@@ -71,9 +73,10 @@ impl Session {
                 namespace, key_file, ..
             } = &self.decryption;
             let read = keyring::read(&self.client, namespace, &secret, key_file.as_deref()).await;
-            let keyring = read.map_err(SessionError::Server)?;
+            let keyring = Arc::new(read.map_err(SessionError::Server)?);
             for (unit_key, unit) in self.units.iter_mut().filter(|(_, unit)| unit.key_secret() == secret) {
-                for (slot, opened) in open_unit(unit, &keyring) {
+                let found = open_beside(sealed(unit), Arc::clone(&keyring)).await;
+                for (slot, opened) in settle(unit, found) {
                     self.decryption.opened.insert((unit_key.clone(), slot), opened);
                 }
             }
@@ -95,25 +98,48 @@ fn is_to_open(unit: &Unit, slot: &Slot) -> bool {
     is_encrypted && !slot.yielded && !slot.is_settled()
 }
 
-/// Opens the documents of a unit; where one does not open, says so at each object that is held back, and gives nothing.
-fn open_unit(unit: &mut Unit, keyring: &Keyring) -> Vec<(usize, Opened)> {
-    let mut opened = Vec::new();
-    let mut failed = Vec::new();
-    for (index, slot) in unit.slots.iter().enumerate() {
+/// The documents of a unit that are to be opened, by their slots.
+fn sealed(unit: &Unit) -> Vec<(usize, Content)> {
+    let slots = unit.slots.iter().enumerate();
+    slots
+        .filter(|(_, slot)| is_to_open(unit, slot))
+        .map(|(index, slot)| (index, unit.objects[slot.content].clone()))
+        .collect()
+}
+
+/// Opens them on another thread. Where whoever waits gives up, what was opened is wiped all the same.
+async fn open_beside(sealed: Vec<(usize, Content)>, keyring: Arc<Keyring>) -> Vec<(usize, Result<Opened, String>)> {
+    if sealed.is_empty() {
+        return Vec::new();
+    }
+    computing(move || open_all(sealed, &keyring)).await
+}
+
+/// Opens them, each by itself; one that does not open gives the words for people.
+fn open_all(sealed: Vec<(usize, Content)>, keyring: &Keyring) -> Vec<(usize, Result<Opened, String>)> {
+    let open_one = |(index, content): (usize, Content)| {
         let Content::Encrypted {
             key,
             original,
             overrides,
-        } = &unit.objects[slot.content]
+        } = &content
         else {
-            continue;
+            return None;
         };
-        if !is_to_open(unit, slot) {
-            continue;
-        }
-        match open(key, original, overrides, keyring) {
+        let opened = open(key, original, overrides, keyring);
+        Some((index, opened.map_err(|error| words(&error, keyring))))
+    };
+    sealed.into_iter().filter_map(open_one).collect()
+}
+
+/// What was opened of a unit; where one does not open, says so at each object that is held back, and gives nothing.
+fn settle(unit: &mut Unit, found: Vec<(usize, Result<Opened, String>)>) -> Vec<(usize, Opened)> {
+    let mut opened = Vec::new();
+    let mut failed = Vec::new();
+    for (index, found) in found {
+        match found {
             Ok(object) => opened.push((index, object)),
-            Err(error) => failed.push((index, words(&error, keyring))),
+            Err(words) => failed.push((index, words)),
         }
     }
     let Some((first, _)) = failed.first() else {
@@ -157,5 +183,31 @@ fn told(key: &ObjectKey) -> String {
     match key.namespace.as_str() {
         "" => format!("{} {}", key.kind, key.name),
         namespace => format!("{} {namespace}/{}", key.kind, key.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::computing::tests::is_elsewhere;
+
+    #[test]
+    fn documents_are_opened_beside_those_who_wait_for_sockets() {
+        let sealed = |number| Content::Encrypted {
+            key: ObjectKey {
+                group: String::new(),
+                kind: "Secret".to_owned(),
+                namespace: "shop".to_owned(),
+                name: "db".to_owned(),
+            },
+            original: format!("number: {number}").into(),
+            overrides: Vec::new(),
+        };
+        let opening = |sealed| async move {
+            let found = open_beside(sealed, Arc::default()).await;
+            let failed = found.into_iter().map(|(slot, opened)| (slot, opened.is_err()));
+            assert_eq!(failed.collect::<Vec<_>>(), [(3, true), (7, true)], "each by itself");
+        };
+        assert!(is_elsewhere(async { vec![(3, sealed(3)), (7, sealed(7))] }, opening));
     }
 }

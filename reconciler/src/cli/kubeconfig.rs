@@ -64,11 +64,11 @@ pub(super) fn run(options: &KubeconfigOptions) -> anyhow::Result<ExitCode> {
                 output::tell(&format!("error: {why}\n"));
                 return Ok(exit::usage());
             }
-            Err(Unusable::Hub(why)) => {
+            Err(Unusable::Hub { why, code }) => {
                 output::tell(&format!(
                     "error: the hub does not say which clusters there are: {why}\nhint: name them with --cluster NAME\n"
                 ));
-                return Ok(ExitCode::from(exit::UNAVAILABLE));
+                return Ok(ExitCode::from(code));
             }
         },
     };

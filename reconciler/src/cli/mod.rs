@@ -299,8 +299,8 @@ where
     ended
 }
 
-/// Threads that wait for sockets: half of the processors. What computes or blocks has threads of its own beside them, and a
-/// request that goes from one thread to the other and back pays for it more than it gains.
+/// Threads that wait for sockets: half of the processors. What blocks or computes for long has threads of its own beside them,
+/// and a request that goes from one thread to the other and back pays for it more than it gains.
 #[cfg(any(feature = "hub", feature = "agent"))]
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |processors| processors.get().div_ceil(2))

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::ClusterName;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Duration, Instant, timeout_at};
+use tokio::time::{Duration, Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::asking::Door;
+use super::registry::Registry;
 use crate::limits::REPLACED_INSTANCES_MAX;
 use crate::wire::Envelope;
 
@@ -21,15 +22,26 @@ pub(super) struct Dispatch {
     since: Instant,
     /// Other hub → the clusters that are connected to it, once it has told.
     elsewhere: Mutex<BTreeMap<String, BTreeMap<ClusterName, Door>>>,
+    /// Who may come at all.
+    registry: Arc<Registry>,
 }
 
+#[cfg(test)]
 impl Default for Dispatch {
     fn default() -> Self {
+        Self::new(Arc::default())
+    }
+}
+
+impl Dispatch {
+    /// Nobody is there yet.
+    pub(super) fn new(registry: Arc<Registry>) -> Self {
         Self {
             clusters: Mutex::default(),
             opened: Notify::new(),
             since: Instant::now(),
             elsewhere: Mutex::default(),
+            registry,
         }
     }
 }
@@ -53,8 +65,6 @@ struct Slot {
     door: Option<Door>,
     /// When its last session ended.
     left: Option<Instant>,
-    /// Nobody may be it any more, so that it does not come back by itself.
-    is_shut_out: bool,
 }
 
 /// The session that counts.
@@ -91,7 +101,6 @@ impl Default for Slot {
             replaced: VecDeque::new(),
             door: None,
             left: None,
-            is_shut_out: false,
         }
     }
 }
@@ -123,7 +132,6 @@ impl Slot {
             token,
         });
         self.door = None;
-        self.is_shut_out = false;
     }
 }
 
@@ -193,16 +201,6 @@ impl Dispatch {
         }
     }
 
-    /// Notes that a session ended, and that nobody may have the next one.
-    pub(super) fn shut_out(&self, cluster: &ClusterName, epoch: u64) {
-        self.end(cluster, epoch);
-        if let Some(slot) = self.clusters().get_mut(cluster)
-            && slot.session.is_none()
-        {
-            slot.is_shut_out = true;
-        }
-    }
-
     /// How a cluster is asked: over its own session here, else by way of another hub. `None` while it is away.
     pub(super) fn door(&self, cluster: &ClusterName) -> Option<Door> {
         self.own_door(cluster).or_else(|| {
@@ -217,28 +215,29 @@ impl Dispatch {
     }
 
     /// As [`Self::door`], waiting at most until `until` for a cluster that was there within `hope`, or may have been before
-    /// this hub began.
+    /// this hub began. One that nobody may be is not waited for, from when that is known.
     pub(super) async fn door_soon(
         &self,
         cluster: &ClusterName,
         until: Instant,
         hope: Duration,
     ) -> Result<Door, Absent> {
+        let mut changes = self.registry.changes();
         loop {
             let mut opened = std::pin::pin!(self.opened.notified());
             opened.as_mut().enable();
             if let Some(door) = self.door(cluster) {
                 return Ok(door);
             }
-            let (left, is_shut_out) = match self.clusters().get(cluster) {
-                Some(slot) => (slot.left, slot.is_shut_out),
-                None => (None, false),
-            };
-            if is_shut_out || left.unwrap_or(self.since).elapsed() >= hope {
+            let left = self.clusters().get(cluster).and_then(|slot| slot.left);
+            if self.registry.is_shut_out(cluster) || left.unwrap_or(self.since).elapsed() >= hope {
                 return Err(Absent::Long);
             }
-            if timeout_at(until, opened).await.is_err() {
-                return Err(Absent::Returning);
+            tokio::select! {
+                biased;
+                () = opened => {}
+                () = changes.next() => {}
+                () = sleep_until(until) => return Err(Absent::Returning),
             }
         }
     }
@@ -275,6 +274,7 @@ impl Dispatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hub::deny::Denied;
 
     fn cluster() -> ClusterName {
         ClusterName::parse("a").expect("a valid cluster")
@@ -367,17 +367,39 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cluster_that_is_shut_out_is_not_waited_for_until_it_is_let_in_again() {
-        let dispatch = Dispatch::default();
+        let registry = Arc::new(Registry::default());
+        let deny = |list: &str| registry.deny(Denied::parse(list).expect("a list"));
+        // Before the hub began.
+        deny("a");
+        let dispatch = Dispatch::new(Arc::clone(&registry));
         let (cluster, hope) = (cluster(), Duration::from_secs(60));
         let soon = || dispatch.door_soon(&cluster, Instant::now() + Duration::from_secs(3), hope);
-        let _session = session(&dispatch, 1, "");
-        dispatch.shut_out(&cluster, 1);
         let begin = Instant::now();
         assert_eq!(soon().await.err(), Some(Absent::Long));
-        assert_eq!(begin.elapsed(), Duration::ZERO, "nobody may come back");
-        let _session = session(&dispatch, 2, "");
-        dispatch.shut_out(&cluster, 1);
-        dispatch.end(&cluster, 2);
-        assert_eq!(soon().await.err(), Some(Absent::Returning), "it was let in again");
+        assert_eq!(begin.elapsed(), Duration::ZERO, "nobody may come");
+        deny("");
+        assert_eq!(soon().await.err(), Some(Absent::Returning), "it may come again");
+        let _session = session(&dispatch, 1, "");
+        dispatch.end(&cluster, 1);
+        deny("a");
+        let begin = Instant::now();
+        assert_eq!(soon().await.err(), Some(Absent::Long));
+        assert_eq!(begin.elapsed(), Duration::ZERO, "it was denied while it was away");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_for_a_cluster_hears_at_once_that_it_is_shut_out() {
+        let registry = Arc::new(Registry::default());
+        let dispatch = Dispatch::new(Arc::clone(&registry));
+        let (cluster, hope) = (cluster(), Duration::from_secs(60));
+        let begin = Instant::now();
+        let waiting = dispatch.door_soon(&cluster, begin + Duration::from_secs(3), hope);
+        let denying = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            registry.deny(Denied::parse("a").expect("a list"));
+        };
+        let (found, ()) = tokio::join!(waiting, denying);
+        assert_eq!(found.err(), Some(Absent::Long));
+        assert_eq!(begin.elapsed(), Duration::from_secs(1));
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn sessions(
 ) -> Sessions {
     Sessions {
         events,
-        dispatch: Arc::default(),
+        dispatch: Arc::new(Dispatch::new(Arc::clone(&registry))),
         keeper: Arc::new(keeper(repository)),
         keys: watch::Sender::new(KeyList::from([Arc::clone(hub)])).subscribe(),
         registry,

@@ -54,6 +54,8 @@ struct Known {
     keys: Option<Keys>,
     /// Those whose file is gone, and who are known by their old keys alone.
     departed: BTreeSet<String>,
+    /// Those that the hub applies to itself, without an agent.
+    direct: BTreeSet<String>,
     denied: Denied,
 }
 
@@ -111,15 +113,22 @@ impl Registry {
             (cluster.name.to_string(), keys)
         };
         let mut keys: Keys = fleet.clusters.values().map(keys_of).collect();
+        let declared = fleet.clusters.values();
+        let declared = declared.filter(|cluster| cluster.kubeconfig_context.is_some());
+        let mut direct: BTreeSet<_> = declared.map(|cluster| cluster.name.to_string()).collect();
         let gone = departed.iter().filter(|(name, _)| !fleet.clusters.contains_key(*name));
         let gone: BTreeMap<_, _> = gone.map(|(name, departed)| (name.to_string(), departed)).collect();
         for (name, departed) in &gone {
             let own = departed.public_keys.iter().filter_map(|text| text.parse().ok());
             keys.insert(name.clone(), own.collect());
+            if departed.kubeconfig_context.is_some() {
+                direct.insert(name.clone());
+            }
         }
         self.known.send_modify(|known| {
             known.keys = Some(keys);
             known.departed = gone.into_keys().collect();
+            known.direct = direct;
         });
     }
 
@@ -141,6 +150,16 @@ impl Registry {
     /// judged before it is known who there is.
     pub(super) async fn known(&self) {
         self.wait(|known| known.keys.is_some()).await;
+    }
+
+    /// Whether nobody may come as this cluster: it is denied, or has no key that counts, and no other way leads to it. Before
+    /// the first revision no more is known than who is denied by name.
+    pub(super) fn is_shut_out(&self, cluster: &ClusterName) -> bool {
+        let known = self.known.borrow();
+        let name = cluster.as_str();
+        let is_denied = known.denied.has_cluster(name);
+        let has_no_key = known.keys.is_some() && known.counting(name).is_empty();
+        (is_denied || has_no_key) && !known.direct.contains(name)
     }
 
     /// Whether a cluster of this name is registered.

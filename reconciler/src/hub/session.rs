@@ -14,8 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use tunnel::{
-    GoAway, GoAwayReason, Incoming, IncomingOpen, KeyLookup as _, OpenCode, OpenError, Opener, Responder, Session,
-    TargetClass, Tunnel,
+    GoAway, GoAwayReason, Incoming, IncomingOpen, OpenCode, OpenError, Opener, Responder, Session, TargetClass, Tunnel,
 };
 
 use super::arrivals::Arrivals;
@@ -158,11 +157,8 @@ impl Sessions {
         if away == GoAwayReason::Revoked {
             // Whoever is shut out is asked for nothing more, and decides nothing: not even how long that takes.
             pushes.abort();
-            match self.registry.keys_of(cluster.as_str()).is_empty() {
-                true => self.dispatch.shut_out(&cluster, epoch),
-                // The agent may have another key, and come back with it at once.
-                false => self.dispatch.end(&cluster, epoch),
-            }
+            // Where the agent has another key, it comes back with it at once; else nobody waits for it.
+            self.dispatch.end(&cluster, epoch);
         } else {
             // Whoever applied through this tunnel gives the Lease back while there is one.
             let given_back = timeout(PUSH_END_TIMEOUT, &mut pushes);

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Effects that the hub performs before others have their turn on its thread: envelopes of some thousand units at most, a few
+/// milliseconds.
+pub const EFFECTS_PER_TURN: usize = 32;
+
 /// Encoded bytes of the manifests in one Description. etcd refuses a request above 1.5 MiB; half a MiB is left
 /// for names, labels and the record of who owns which field.
 pub const OBJECT_RAW_BYTES_MAX: usize = 1 << 20;

@@ -20,6 +20,10 @@ pub const KEY_MESSAGE_BYTES_MAX: usize = 4 << 10;
 /// How long either side of a `keys` stream may take for its next message, but for the last one.
 pub const KEY_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a hub rests before it asks another one for its keys again that answered nothing, or no more: an older one refuses it
+/// each time.
+pub const PEER_KEYS_REST: Duration = Duration::from_secs(60);
+
 /// How long wishes of agents for another key are gathered before their files are proposed: the agents of a rollout come
 /// within seconds of each other, and whoever comes later moves a branch that somebody may be reading.
 pub const KEY_WISHES_GATHERED_SECONDS: i64 = 20;

@@ -8,6 +8,10 @@ use super::apply::APPLY_CONCURRENCY;
 /// of etcd's 1.5 MiB, and in practice below 8 MiB; 64 MiB bounds what a broken peer can make us hold.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
+/// Bytes of a message that is still decoded where it was read, which takes a millisecond or two; what is longer is decoded on
+/// a thread of its own.
+pub const DECODED_BESIDE_BYTES: usize = 256 << 10;
+
 /// Of the places of a listener, so many parts are one network's that nobody knows (of IPv6: one /48).
 pub const PLACES_OF_STRANGER: usize = 8;
 

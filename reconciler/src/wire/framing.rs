@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::computing::computing;
+use crate::limits::{DECODED_BESIDE_BYTES, MESSAGE_BYTES_MAX};
 
 /// A message that could not be read or written. The stream is of no use afterwards.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +56,7 @@ where
 pub async fn read_message<R, M>(reader: &mut R) -> Result<Option<M>, FramingError>
 where
     R: AsyncRead + Unpin,
-    M: DeserializeOwned,
+    M: DeserializeOwned + Send + 'static,
 {
     read_message_within(reader, MESSAGE_BYTES_MAX).await
 }
@@ -64,7 +65,7 @@ where
 pub async fn read_message_within<R, M>(reader: &mut R, bytes_max: usize) -> Result<Option<M>, FramingError>
 where
     R: AsyncRead + Unpin,
-    M: DeserializeOwned,
+    M: DeserializeOwned + Send + 'static,
 {
     let mut length = [0; 4];
     match reader.read(&mut length).await.map_err(FramingError::Stream)? {
@@ -88,12 +89,17 @@ where
     if body.len() < bytes {
         return Err(FramingError::Stream(std::io::ErrorKind::UnexpectedEof.into()));
     }
-    serde_json::from_slice(&body).map(Some).map_err(FramingError::Decode)
+    let decoded = match bytes > DECODED_BESIDE_BYTES {
+        true => computing(move || serde_json::from_slice(&body)).await,
+        false => serde_json::from_slice(&body),
+    };
+    decoded.map(Some).map_err(FramingError::Decode)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::computing::tests::is_elsewhere;
 
     #[tokio::test]
     async fn a_message_reads_back_and_the_end_is_seen() {
@@ -109,6 +115,18 @@ mod tests {
                 .expect("the end is clean")
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_long_message_is_decoded_beside_those_who_wait_for_sockets() {
+        for (bytes, expected) in [(16, false), (DECODED_BESIDE_BYTES + 1, true)] {
+            let text = serde_json::to_vec(&"x".repeat(bytes - 2)).expect("a text is JSON");
+            let length = u32::try_from(text.len()).expect("it is below the limit");
+            let message = [&length.to_be_bytes()[..], &text].concat();
+            let mut reader = message.as_slice();
+            let read = |()| read_message::<_, String>(&mut reader);
+            assert_eq!(is_elsewhere(async {}, read), expected, "{bytes} bytes");
+        }
     }
 
     #[tokio::test]

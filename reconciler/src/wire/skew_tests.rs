@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Envelope, Health, ObjectState, PeerWord, Pong, Refusal, Report, UnitState, read_message, write_message};
 
 /// What a program of this version reads.
-async fn read<T: DeserializeOwned>(message: &Value) -> T {
+async fn read<T: DeserializeOwned + Send + 'static>(message: &Value) -> T {
     let mut bytes = Vec::new();
     write_message(&mut bytes, message).await.expect("it is written");
     let read = read_message::<_, T>(&mut Cursor::new(bytes)).await;
@@ -40,7 +40,7 @@ fn newer(mut message: Value) -> Value {
 }
 
 /// A newer form of a message is read as the same.
-async fn check<T: DeserializeOwned + Serialize>(message: Value) -> T {
+async fn check<T: DeserializeOwned + Send + 'static + Serialize>(message: Value) -> T {
     let plain: T = read(&message).await;
     let told: T = read(&newer(message)).await;
     let (plain, told) = [plain, told]

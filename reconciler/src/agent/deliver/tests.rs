@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::super::journal::Journal;
 use super::*;
+use crate::computing::tests::is_elsewhere;
 use crate::wire::{EnvelopeUnit, list_digest};
 
 fn content(text: &str) -> Description {
@@ -394,4 +395,24 @@ fn nobody_else_on_the_machine_reads_what_was_delivered() {
     drop(Journal::open(folder.path(), "agent").expect("opens"));
     let mode = std::fs::metadata(&contents).expect("is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn a_content_is_checked_beside_those_who_wait_for_sockets() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let content = content("web");
+    let bytes = content.to_json();
+    let digest = content.digest;
+    let taking = async {
+        let holdings = holdings(folder.path()).await;
+        let taken = holdings.shared.take(&envelope(1, &content)).await;
+        assert!(taken.is_ok(), "{taken:?}");
+        holdings
+    };
+    let checking = |holdings: Holdings| async move {
+        assert_eq!(holdings.shared.missing().await, [digest]);
+        holdings.shared.content(digest, bytes).await;
+        assert!(holdings.shared.missing().await.is_empty(), "it is what its digest says");
+    };
+    assert!(is_elsewhere(taking, checking));
 }

@@ -97,7 +97,8 @@ impl ClientError {
     }
 }
 
-fn is_outage(status: StatusCode) -> bool {
+/// Whether an answer says nothing of what was asked, and another one may come later.
+pub(in crate::cli) fn is_outage(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 

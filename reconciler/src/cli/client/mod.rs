@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-pub(super) use error::{ClientError, failed};
+pub(super) use error::{ClientError, failed, is_outage};
 pub(super) use lines::Lines;
 #[cfg(feature = "hub")]
 pub(super) use questions::Questions;

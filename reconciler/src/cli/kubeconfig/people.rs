@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::Request;
+use http::{Request, StatusCode};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use render::ClusterName;
@@ -16,7 +16,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-use super::super::client::GROUP;
+use super::super::client::{GROUP, is_outage};
+use super::super::exit;
 use crate::fault::line;
 
 /// Part of the help in which these stand.
@@ -62,8 +63,13 @@ pub(super) struct PeopleFlags {
 pub(super) enum Unusable {
     /// The command line cannot be followed.
     Usage(String),
-    /// The hub does not say which clusters there are.
-    Hub(String),
+    /// The hub does not say which clusters there are: it says no, or does not answer.
+    Hub {
+        /// Its words, or why there are none.
+        why: String,
+        /// What the process ends with.
+        code: u8,
+    },
 }
 
 fn address(text: &str) -> Result<String, String> {
@@ -88,9 +94,8 @@ impl PeopleFlags {
     pub(super) fn trust(&self) -> Result<Value, Unusable> {
         let Some(file) = &self.ca else { return Ok(json!({})) };
         let unusable = |why: String| Unusable::Usage(format!("--ca {}: {why}", file.display()));
-        let mut pem = Vec::new();
-        let read = File::open(file).and_then(|file| file.take(FILE_BYTES_MAX as u64).read_to_end(&mut pem));
-        read.map_err(|error| unusable(error.to_string()))?;
+        let pem = File::open(file).map_err(|error| unusable(error.to_string()))?;
+        let pem = whole(pem).map_err(unusable)?;
         check_authority(&pem).map_err(|why| unusable(why.to_owned()))?;
         Ok(json!({ "certificate-authority-data": STANDARD.encode(pem) }))
     }
@@ -121,16 +126,30 @@ impl PeopleFlags {
         if !self.clusters.is_empty() {
             return Ok(self.clusters.iter().map(ToString::to_string).collect());
         }
-        let failed = |error: &dyn std::error::Error| Unusable::Hub(line(error));
+        let failed = |error: &dyn std::error::Error| Unusable::Hub {
+            why: line(error),
+            code: exit::UNAVAILABLE,
+        };
         let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|error| failed(&error))?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
         let request = Request::get(format!("{GROUP}/managedclusters")).body(Vec::new());
         let list = client.request::<Value>(request.map_err(|error| failed(&error))?).await;
-        let list = list.map_err(|error| Unusable::Hub(refused(&error)))?;
+        let list = list.map_err(|error| refused(&error))?;
         let names = list["items"].as_array().into_iter().flatten();
         let names = names.filter_map(|item| item["metadata"]["name"].as_str());
         Ok(names.map(str::to_owned).collect())
+    }
+}
+
+/// A file's bytes, all of them: what is cut off might be a certificate that is needed.
+fn whole(file: impl std::io::Read) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
+    match read {
+        Ok(read) if read > FILE_BYTES_MAX => Err(format!("it has more than {FILE_BYTES_MAX} bytes")),
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -151,11 +170,16 @@ fn check_authority(pem: &[u8]) -> Result<(), &'static str> {
 }
 
 /// Why the hub lists no clusters: its own words, where it answered.
-fn refused(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        error => line(error),
-    }
+fn refused(error: &kube::Error) -> Unusable {
+    let (why, is_outage) = match error {
+        kube::Error::Api(status) => {
+            let code = StatusCode::from_u16(status.code);
+            (status.message.clone(), code.map_or(true, is_outage))
+        }
+        error => (line(error), true),
+    };
+    let code = if is_outage { exit::UNAVAILABLE } else { 1 };
+    Unusable::Hub { why, code }
 }
 
 /// kubectl reads paths from the kubeconfig's own folder.
@@ -187,8 +211,21 @@ mod tests {
     #[test]
     fn a_hub_that_lists_no_clusters_is_quoted() {
         let said = "\"sam\" may ask nothing of the hub: no binding names them";
-        let status = kube::core::Status::failure(said, "Forbidden").with_code(403);
-        assert_eq!(refused(&kube::Error::Api(Box::new(status))), said);
+        for (http, expected) in [(401, 1), (403, 1), (404, 1), (429, 69), (502, 69), (0, 69)] {
+            let status = kube::core::Status::failure(said, "Forbidden").with_code(http);
+            let Unusable::Hub { why, code } = refused(&kube::Error::Api(Box::new(status))) else {
+                panic!("it is about the hub");
+            };
+            assert_eq!((why.as_str(), code), (said, expected), "{http}");
+        }
+    }
+
+    #[test]
+    fn an_authority_is_taken_whole_or_not_at_all() {
+        let of = |bytes: usize| whole(std::io::repeat(b'A').take(bytes as u64));
+        assert_eq!(of(FILE_BYTES_MAX).map(|pem| pem.len()), Ok(FILE_BYTES_MAX));
+        let why = of(FILE_BYTES_MAX + 1).expect_err("its end would be missing");
+        assert!(why.contains("more than"), "{why}");
     }
 
     #[test]

@@ -27,8 +27,8 @@ use crate::hub::registry::Registry;
 use crate::hub::session::drained;
 use crate::key_sets::{self, HubKeysError, KeySet};
 use crate::limits::{
-    DRAIN_TIMEOUT, KEY_STEP_TIMEOUT, PEER_CONNECTIONS, PEER_PATIENCE, PEER_SILENCE, SESSION_CLOSE_TIMEOUT,
-    SESSION_STEP_TIMEOUT,
+    DRAIN_TIMEOUT, KEY_STEP_TIMEOUT, PEER_CONNECTIONS, PEER_KEYS_REST, PEER_PATIENCE, PEER_SILENCE,
+    SESSION_CLOSE_TIMEOUT, SESSION_STEP_TIMEOUT,
 };
 use crate::wire::{Hop, PeerWord, WITH_ASKS, read_message};
 
@@ -226,11 +226,14 @@ impl Connection {
 
     /// Follows the other hub's keys, on the first connection alone, as long as that stands.
     async fn learn(&self, opener: &Opener) -> String {
-        if self.place == 0 {
-            let error = self.converse(opener).await.err();
-            tracing::debug!(peer = %self.peer.url, error, "Follows another hub's keys no more.");
+        if self.place > 0 {
+            return std::future::pending().await;
         }
-        std::future::pending().await
+        again_and_again(|| async {
+            let error = self.converse(opener).await.err();
+            tracing::debug!(peer = %self.peer.url, error, "Follows another hub's keys no more; asks again later.");
+        })
+        .await
     }
 
     async fn converse(&self, opener: &Opener) -> Result<(), String> {
@@ -355,8 +358,38 @@ async fn leave(tunnel: Tunnel, registry: Arc<Registry>) {
     }
 }
 
+/// Does something that ends before its time, with rests.
+async fn again_and_again<T, F: Future<Output = ()>>(doing: impl Fn() -> F) -> T {
+    loop {
+        doing().await;
+        sleep(PEER_KEYS_REST).await;
+    }
+}
+
 async fn lost(dialling: &Dialling, peer: &Peer) {
     dialling.dispatch.set_elsewhere(&peer.url, None);
     let event = Event::PeerLost { peer: peer.url.clone() };
     let _sent = dialling.events.send(event).in_current_span().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hub_that_did_not_answer_about_its_keys_is_asked_again_after_a_rest() {
+        let asked = RefCell::new(Vec::new());
+        let begun = Instant::now();
+        let ask = async || {
+            asked.borrow_mut().push(begun.elapsed());
+            let (near, _far) = tokio::io::duplex(1 << 12);
+            let silent = key_sets::ask(near, Vec::new, |_| std::future::ready(Ok(())), |_| {}).await;
+            assert!(silent.is_err(), "nobody answers");
+        };
+        let turn = KEY_STEP_TIMEOUT + PEER_KEYS_REST;
+        let _over = timeout(2 * turn + KEY_STEP_TIMEOUT, again_and_again::<(), _>(ask)).await;
+        assert_eq!(*asked.borrow(), [tokio::time::Duration::ZERO, turn, 2 * turn]);
+    }
 }

@@ -22,6 +22,7 @@ use crate::hub::asking::Asking;
 use crate::hub::blocking::blocking;
 use crate::hub::clusters::{Appliers, Clusters};
 use crate::hub::deny::Denied;
+use crate::hub::dispatch::Dispatch;
 use crate::hub::engine::{RemoteState, State};
 use crate::hub::gateway::Doors;
 use crate::hub::keeper::Keeper;
@@ -73,12 +74,13 @@ pub async fn run_with(options: HubOptions, state: SharedState, shutdown: Cancell
     let keys = watch::Sender::new(keys);
     let peer_keys = Arc::new(PeerKeys::of(&options.peers.peers));
     let keeper = Keeper::new(opened.repository).with_keys(keys.subscribe(), Arc::clone(&peer_keys));
+    let registry = Arc::new(Registry::default());
     let sessions = Sessions {
         events,
-        dispatch: Arc::default(),
+        dispatch: Arc::new(Dispatch::new(Arc::clone(&registry))),
         keeper: Arc::new(keeper),
         keys: keys.subscribe(),
-        registry: Arc::default(),
+        registry,
         pushing: Arc::new(Pushing::new(appliers.clone())),
         arrivals: Arc::default(),
         connections: Arc::default(),

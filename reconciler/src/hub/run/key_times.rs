@@ -106,7 +106,12 @@ impl Ages {
     }
 
     fn look(&self, revision: &Revision, new: Vec<Sought>) {
+        let mut looking = Looking {
+            ages: self,
+            is_over: false,
+        };
         let found = (self.look)(revision, &new);
+        looking.is_over = true;
         let mut known = self.lock();
         known.turn = match found {
             Ok(found) => {
@@ -125,6 +130,21 @@ impl Ages {
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A look that is under way. One that panics has failed: it is nobody's turn for ever.
+struct Looking<'a> {
+    ages: &'a Ages,
+    is_over: bool,
+}
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.ages.lock().turn = Turn::Failed;
+            self.ages.looked.notify_all();
+        }
     }
 }
 
@@ -187,6 +207,23 @@ mod tests {
         drop(known);
         let dated = ages.known(&revision, &one("key"));
         assert!(!dated.is_looking, "three asked, and it was read once");
+        assert_eq!(dated.since.values().collect::<Vec<_>>(), [&7]);
+    }
+
+    #[tokio::test]
+    async fn a_look_that_panics_is_tried_again() {
+        let looks = std::sync::atomic::AtomicUsize::new(0);
+        let look = move |_: &Revision, new: &[Sought]| {
+            let before = looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            assert!(before > 0, "the first one panics");
+            Ok(vec![Some(7); new.len()])
+        };
+        // As long as it takes the test to fail.
+        let ages = Arc::new(Ages::by(look, Duration::from_secs(20)));
+        let revision = Revision::parse("1".repeat(40)).expect("forty digits");
+        let dated = ages.known(&revision, &one("key"));
+        assert!(!dated.is_looking && dated.since.is_empty(), "{dated:?}");
+        let dated = ages.known(&revision, &one("key"));
         assert_eq!(dated.since.values().collect::<Vec<_>>(), [&7]);
     }
 }

@@ -26,7 +26,7 @@ use crate::hub::predictors::Predictors;
 use crate::hub::registry::Registry;
 use crate::hub::remote::Remote;
 use crate::hub::source::{Look, Source};
-use crate::limits::KNOCKS_TOLD;
+use crate::limits::{EFFECTS_PER_TURN, KNOCKS_TOLD};
 
 /// What the loop works with.
 pub(super) struct Hub {
@@ -79,7 +79,7 @@ impl Hub {
                 () = shutdown.cancelled() => break,
                 () = self.panicked.cancelled() => return Err(HubError::Ended { part: "a task of the hub" }),
                 event = heard.recv() => match event {
-                    Some(event) => self.hear(event),
+                    Some(event) => self.hear(event).await,
                     None => break,
                 },
                 changed = looks.changed() => match changed {
@@ -98,9 +98,9 @@ impl Hub {
                 () = self.look_now.notified() => self.look_everywhere(),
                 () = &mut grace, if in_grace => {
                     in_grace = false;
-                    self.hear(Event::GraceOver);
+                    self.hear(Event::GraceOver).await;
                 }
-                () = until(due) => self.hear(Event::TimeCame),
+                () = until(due) => self.hear(Event::TimeCame).await,
             }
         }
         self.clusters.stop().await;
@@ -108,7 +108,7 @@ impl Hub {
         Ok(())
     }
 
-    fn hear(&self, event: Event) {
+    async fn hear(&self, event: Event) {
         if let Event::ReleasedWritten(commit) = &event {
             self.housekeep_after(commit);
             self.predictors.forget();
@@ -117,9 +117,7 @@ impl Hub {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             step(&mut state, event, seconds())
         };
-        for effect in effects {
-            self.perform(effect);
-        }
+        in_turns(effects, |effect| self.perform(effect)).await;
         self.look_at_objects.notify_one();
     }
 
@@ -177,10 +175,48 @@ impl Hub {
     }
 }
 
+/// Does one after another. An effect may be a cluster's whole envelope, made and compared here, and a fleet has thousands of
+/// them: now and then others have their turn.
+async fn in_turns<T>(effects: impl IntoIterator<Item = T>, mut perform: impl FnMut(T)) {
+    for (done, effect) in effects.into_iter().enumerate() {
+        if done > 0 && done % EFFECTS_PER_TURN == 0 {
+            tokio::task::yield_now().await;
+        }
+        perform(effect);
+    }
+}
+
 /// The next look that a watch of the state repository asks for; never, where it is the source's own.
 async fn next_look(looks: Option<&mut watch::Receiver<Look>>) -> Result<(), watch::error::RecvError> {
     match looks {
         Some(looks) => looks.changed().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn others_have_their_turn_while_a_whole_fleet_is_told() {
+        let clusters = 10 * EFFECTS_PER_TURN;
+        let told = std::cell::Cell::new(0);
+        let telling = in_turns(0..clusters, |cluster| {
+            assert_eq!(cluster, told.get(), "in their order");
+            told.set(cluster + 1);
+        });
+        let others = async {
+            let mut before = 0;
+            while before < clusters {
+                // Who is joined first takes turns as well.
+                let turns = 2 * EFFECTS_PER_TURN;
+                assert!(told.get() - before <= turns, "{} after {before}", told.get());
+                before = told.get();
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::join!(telling, others);
+        assert_eq!(told.get(), clusters);
     }
 }
