@@ -57,9 +57,14 @@ pub(crate) fn impersonates(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether a request asks for another protocol than HTTP.
+/// Whether a request says which other protocol it asks for. One that does not is passed on as any other.
+pub(crate) fn names_protocol(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE)
+}
+
+/// Whether a request asks for another protocol than HTTP, or might be taken for one that does.
 pub(crate) fn upgrades(headers: &HeaderMap) -> bool {
-    headers.contains_key(UPGRADE) || of_connection(headers).any(|name| name.eq_ignore_ascii_case("upgrade"))
+    names_protocol(headers) || of_connection(headers).any(|name| name.eq_ignore_ascii_case("upgrade"))
 }
 
 /// What a connection says of itself: headers that go no further than it.
@@ -79,7 +84,7 @@ pub(crate) fn passed(headers: &HeaderMap, upgrading: bool) -> HeaderMap {
     for name in &ASKED {
         copy(&mut passed, name);
     }
-    if upgrading && headers.contains_key(UPGRADE) {
+    if upgrading && names_protocol(headers) {
         for name in &UPGRADING {
             copy(&mut passed, name);
         }
@@ -189,6 +194,8 @@ mod tests {
         assert!(upgrades(&headers(&[("upgrade", "SPDY/3.1")])));
         assert!(upgrades(&headers(&[("connection", "keep-alive, Upgrade")])));
         assert!(!upgrades(&headers(&[("connection", "keep-alive")])));
+        let unnamed = headers(&[("connection", "upgrade")]);
+        assert!(!names_protocol(&unnamed) && passed(&unnamed, true).is_empty());
     }
 
     #[test]

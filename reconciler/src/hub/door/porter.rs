@@ -168,7 +168,7 @@ impl Porter {
         record.line.asked(&attributes);
         screen::check_class(&request, attributes.class()).map_err(refusal::fault)?;
         if attributes.class() == Class::Interactive && login.is_shown_by_browsers() {
-            screen::check_page(request.headers()).map_err(refusal::fault)?;
+            screen::check_page(&request).map_err(refusal::fault)?;
         }
         let question = Question {
             asked: Asked { route, attributes },
@@ -327,7 +327,7 @@ async fn errand(
     };
     let method = request.method().clone();
     let passed = screen::to_cluster(request.headers(), question.asked.attributes.class());
-    let upgrades = headers::upgrades(request.headers());
+    let upgrades = headers::names_protocol(request.headers());
     let goal = match aim {
         Aim::Read => Goal::Read,
         Aim::Interactive => Goal::Interactive(hyper::upgrade::on(&mut request)),
@@ -335,7 +335,7 @@ async fn errand(
     };
     let body = match (&goal, &method) {
         (Goal::Read, &Method::POST) => read(request, DOOR_BODY_BYTES_MAX).await?,
-        // Of what becomes another protocol there is none; a proxy takes what any server takes.
+        // What becomes another protocol has none; a proxy takes what any server takes.
         (Goal::Interactive(_), _) if !upgrades => read(request, DOOR_BODY_BYTES_MAX).await?,
         (Goal::Read | Goal::Interactive(_) | Goal::Dial(_), _) => Bytes::new(),
     };

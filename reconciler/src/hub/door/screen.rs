@@ -1,5 +1,6 @@
 //! What a request may carry: decided by its method and headers, before anybody looks at who sent it.
 
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version, header};
 use http_body::Body;
 use render::access::Class;
@@ -24,6 +25,9 @@ const ANSWER_HEADERS: [HeaderName; 13] = [
     HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid"),
 ];
 
+/// The port of `https` that nobody says.
+const HTTPS_PORT: u16 = 443;
+
 /// What is wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -35,7 +39,7 @@ pub(super) enum Fault {
     Method,
     /// A read that wants to become another protocol.
     Upgrades,
-    /// A read with a body, or one whose length is said in two ways.
+    /// A read or a wish for another protocol with a body, or a body whose length is said in two ways.
     Body,
     /// A page in somebody's browser asks for more than to read.
     Page,
@@ -51,7 +55,9 @@ impl Fault {
             Self::Overrides => "a method is said in the first line alone, and by no header",
             Self::Method => "this method is not known here",
             Self::Upgrades => "a read does not become another protocol",
-            Self::Body => "a read has no body, and the length of a body is said once",
+            Self::Body => {
+                "neither a read nor what becomes another protocol has a body, and the length of a body is said once"
+            }
             Self::Page => {
                 "a web page asks for this, with the certificate that its reader's browser shows to each: ask with a program, or \
                  with a token"
@@ -91,7 +97,9 @@ pub(super) fn check_headers(method: &Method, headers: &HeaderMap) -> Result<(), 
 pub(super) fn check_class<B: Body>(request: &Request<B>, class: Class) -> Result<(), Fault> {
     let (version, method, headers) = (request.version(), request.method(), request.headers());
     if class == Class::Interactive {
-        return Ok(());
+        // What follows it is the other protocol's already.
+        let has_body = headers::names_protocol(headers) && !request.body().is_end_stream();
+        return if has_body { Err(Fault::Body) } else { Ok(()) };
     }
     if headers::upgrades(headers) {
         return Err(Fault::Upgrades);
@@ -114,13 +122,40 @@ pub(super) fn check_class<B: Body>(request: &Request<B>, class: Class) -> Result
 
 /// Whether a browser says that a page asks, and not whoever sits before it. Of what is read a page learns nothing; but what
 /// reaches into a container acts, and a WebSocket is told to whichever page opened it.
-pub(super) fn check_page(headers: &HeaderMap) -> Result<(), Fault> {
+///
+/// Programs say an `Origin`, too: the hub itself, which serves no page that has one.
+pub(super) fn check_page<B>(request: &Request<B>) -> Result<(), Fault> {
+    let headers = request.headers();
     let site = headers.get("sec-fetch-site");
     let by_page = site.is_some_and(|site| site.as_bytes() != b"none");
-    match headers.contains_key(header::ORIGIN) || by_page {
+    let own = asked_of(request);
+    let mut origins = headers.get_all(header::ORIGIN).iter().map(origin);
+    match by_page || origins.any(|origin| origin.is_none() || origin != own) {
         true => Err(Fault::Page),
         false => Ok(()),
     }
+}
+
+/// Host and port that a request is for, as its asker says it.
+fn asked_of<B>(request: &Request<B>) -> Option<(String, u16)> {
+    match request.uri().authority() {
+        Some(authority) => place(authority.as_str()),
+        None => place(request.headers().get(header::HOST)?.to_str().ok()?),
+    }
+}
+
+/// Host and port of an origin. Of `http://` there is none that is the hub's: whoever is in between could serve its pages.
+fn origin(said: &HeaderValue) -> Option<(String, u16)> {
+    place(said.to_str().ok()?.strip_prefix("https://")?)
+}
+
+fn place(text: &str) -> Option<(String, u16)> {
+    let authority: Authority = text.parse().ok()?;
+    let port = match text.strip_prefix(authority.host())? {
+        "" => HTTPS_PORT,
+        port => port.strip_prefix(':')?.parse().ok()?,
+    };
+    Some((authority.host().to_ascii_lowercase(), port))
 }
 
 /// What of a request's headers goes on to a cluster.
@@ -213,6 +248,11 @@ mod tests {
         let exec = get(&[("Connection", "Upgrade"), ("Upgrade", "websocket")], "");
         let exec = check_class(&exec, Class::Interactive);
         assert_eq!(exec, Ok(()), "exec becomes another protocol");
+        let proxied = |pairs: &[(&str, &str)]| check_class(&get(pairs, "body"), Class::Interactive);
+        let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")];
+        assert_eq!(proxied(&upgrade), Err(Fault::Body), "it would be lost");
+        assert_eq!(proxied(&[("Connection", "Upgrade")]), Ok(()), "no protocol is named");
+        assert_eq!(proxied(&[]), Ok(()));
     }
 
     #[test]
@@ -220,13 +260,58 @@ mod tests {
         for (page, said) in [
             (true, [("Origin", "https://evil.example")].as_slice()),
             (true, &[("Origin", "null")]),
+            (true, &[("Origin", "")]),
+            (true, &[("Origin", "hub.example:8443")]),
+            (true, &[("Origin", "http://hub.example:8443")]),
+            (true, &[("Origin", "https://hub.example")]),
+            (true, &[("Origin", "https://hub.example:8444")]),
+            (true, &[("Origin", "https://hub.example:8443/page")]),
+            (true, &[("Origin", "https://hub.example:8443@evil.example:8443")]),
+            (
+                true,
+                &[
+                    ("Origin", "https://hub.example:8443"),
+                    ("Origin", "https://evil.example"),
+                ],
+            ),
+            (
+                true,
+                &[
+                    ("Origin", "https://hub.example:8443"),
+                    ("Sec-Fetch-Site", "same-origin"),
+                ],
+            ),
+            (false, &[("Origin", "https://hub.example:8443")]),
+            (false, &[("Origin", "https://Hub.Example:8443")]),
             (true, &[("Sec-Fetch-Site", "cross-site")]),
             (true, &[("Sec-Fetch-Site", "same-origin")]),
             (false, &[("Sec-Fetch-Site", "none")]),
             (false, &[("User-Agent", "kubectl")]),
         ] {
-            assert_eq!(check_page(&headers(said)).is_err(), page, "{said:?}");
+            let mut by_host = Request::get("/").body(()).unwrap();
+            *by_host.headers_mut() = headers(said);
+            by_host
+                .headers_mut()
+                .insert(header::HOST, HeaderValue::from_static("hub.example:8443"));
+            let mut by_authority = Request::get("https://hub.example:8443/").body(()).unwrap();
+            *by_authority.headers_mut() = headers(said);
+            for request in [by_host, by_authority] {
+                assert_eq!(check_page(&request).is_err(), page, "{request:?}");
+            }
         }
+        for (page, host, said) in [
+            (false, "hub.example", "https://hub.example"),
+            (false, "hub.example:443", "https://hub.example"),
+            (false, "[2001:db8::1]:8443", "https://[2001:db8::1]:8443"),
+            (true, "hub.example", "https://hub.example:99999"),
+            (true, "", "https://hub.example"),
+            (true, "", "https://"),
+        ] {
+            let request = Request::get("/").header("Host", host).header("Origin", said).body(());
+            assert_eq!(check_page(&request.unwrap()).is_err(), page, "{host} {said}");
+        }
+        let hostless = Request::get("/").header("Origin", "null").body(()).unwrap();
+        assert_eq!(check_page(&hostless), Err(Fault::Page));
     }
 
     #[test]

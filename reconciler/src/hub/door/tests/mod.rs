@@ -383,6 +383,17 @@ async fn what_is_sent_through_a_proxy_is_carried_with_its_body_or_not_at_all() {
         let head = world.seen().await.head.to_lowercase();
         assert!(head.contains("content-length: 40000"), "{head}");
     }
+    let unnamed = [("X-Body-Bytes", "40000"), ("Connection", "Upgrade")];
+    let answer = world.ask("ada", "POST", path, &unnamed).await;
+    assert_eq!(answer.status, StatusCode::OK, "no protocol is named: {answer:?}");
+    let head = world.seen().await.head.to_lowercase();
+    assert!(
+        head.contains("content-length: 40000") && !head.contains("upgrade"),
+        "{head}"
+    );
+    let named = [unnamed[0], unnamed[1], ("Upgrade", "websocket")];
+    let answer = world.ask("ada", "POST", path, &named).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{answer:?}");
     let answer = world.ask("ada", "POST", path, &[("X-Body-Bytes", "1048576")]).await;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{answer:?}");
     assert!(world.seen_nothing(), "half of it is worse than nothing");
@@ -396,6 +407,9 @@ async fn a_page_in_a_browser_reaches_into_no_container_by_its_readers_certificat
     assert_eq!(cleo.get_for_a_page(web).await, StatusCode::FORBIDDEN);
     assert!(world.seen_nothing());
     assert_eq!(cleo.get(web).await, Some(StatusCode::OK), "she may");
+    let _ = world.seen().await;
+    let program = cleo.get_from("https://hub", web).await;
+    assert_eq!(program, StatusCode::OK, "as programs say it that open a WebSocket");
     let _ = world.seen().await;
     assert_eq!(
         cleo.get_for_a_page(PODS).await,

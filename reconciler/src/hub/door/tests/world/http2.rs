@@ -80,8 +80,12 @@ impl Http2 {
 
     /// The same, as a browser asks for a page of somebody's.
     pub(in crate::hub::door::tests) async fn get_for_a_page(&mut self, path: &str) -> StatusCode {
+        self.get_from("https://elsewhere.example", path).await
+    }
+
+    pub(in crate::hub::door::tests) async fn get_from(&mut self, origin: &str, path: &str) -> StatusCode {
         let request = Request::get(format!("https://hub{path}"))
-            .header(header::ORIGIN, "https://elsewhere.example")
+            .header(header::ORIGIN, origin)
             .body(BoxBody::new(http_body_util::Empty::new()));
         let answer = timeout(SOON, self.0.send_request(request.expect("a request"))).await;
         answer.expect("it answers in time").expect("it answers").status()
