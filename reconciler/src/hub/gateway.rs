@@ -3,7 +3,7 @@
 //! One door ends TLS itself; the other one stands behind a server that did. Both share the queue, so that neither
 //! starves the other.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use render::ClusterName;
@@ -48,7 +48,7 @@ pub(super) async fn run(
         };
         let options = accepts.borrow().clone();
         let Some(place) = sessions.arrivals.place(peer.ip(), is_plain) else {
-            if let Some(more) = sessions.arrivals.turned_away.says(Why::NoRoom, Who::Address(peer.ip())) {
+            if let Some(more) = sessions.arrivals.turned_away.says(Why::NoRoom, Who::at(peer.ip())) {
                 tracing::warn!(%peer, more, "Sent an agent away, since too many are waiting.");
             }
             options.allowance.meters.turned_away();
@@ -66,7 +66,7 @@ pub(super) async fn run(
         let (sessions, shutdown) = (sessions.clone(), shutdown.clone());
         let serve = async move {
             let Some(turn) = sessions.arrivals.turn(&place).await else {
-                if let Some(more) = sessions.arrivals.turned_away.says(Why::Late, Who::Address(peer.ip())) {
+                if let Some(more) = sessions.arrivals.turned_away.says(Why::Late, Who::at(peer.ip())) {
                     tracing::warn!(%peer, more, "Let an agent wait for too long.");
                 }
                 options.allowance.meters.turned_away();
@@ -124,11 +124,7 @@ async fn serve(
             Box::pin(sessions.serve(cluster, (tunnel, from), shutdown)).await;
         }
         Err(error) => {
-            if let Some(more) = sessions
-                .arrivals
-                .turned_away
-                .says(Why::BadName, Who::Address(peer.ip()))
-            {
+            if let Some(more) = sessions.arrivals.turned_away.says(Why::BadName, Who::at(peer.ip())) {
                 tracing::warn!(%peer, %error, more, "Refused an agent with a bad name.");
             }
         }
@@ -155,23 +151,29 @@ const BUSY: &[u8] =
 const BUSY_READ_MAX: u64 = 64 << 10;
 
 fn refused(sessions: &Sessions, error: &AcceptError, peer: SocketAddr) {
-    // Names that nobody registered are not remembered: there is no end of them.
-    let named = match error {
-        AcceptError::Handshake(
-            HandshakeError::AgentNotProven { cluster, .. } | HandshakeError::Version { cluster, .. },
-        ) => ClusterName::parse(cluster.clone())
-            .ok()
-            .filter(|name| sessions.registry.has(name)),
-        _ => None,
-    };
-    let mut who = Who::Address(peer.ip());
-    if let Some(cluster) = named {
-        sessions.connections.refused(&cluster, line(error), peer);
-        who = Who::Cluster(cluster);
+    let who = who(error, peer.ip());
+    // Beyond the log, names that nobody registered are not remembered: there is no end of them.
+    if let Who::Cluster(cluster) = &who
+        && sessions.registry.has(cluster)
+    {
+        sessions.connections.refused(cluster, line(error), peer);
     }
     if let Some(more) = sessions.arrivals.turned_away.says(Why::of(error), who) {
         tracing::warn!(%peer, error = error as &dyn std::error::Error, more, "Refused an agent.");
     }
+}
+
+/// Who is refused: by the name that it gave, since behind a server all have one address.
+fn who(error: &AcceptError, from: IpAddr) -> Who {
+    let named = match error {
+        AcceptError::Handshake(
+            HandshakeError::AgentNotProven { cluster, .. }
+            | HandshakeError::UnknownCluster { cluster, .. }
+            | HandshakeError::Version { cluster, .. },
+        ) => ClusterName::parse(cluster.clone()).ok(),
+        _ => None,
+    };
+    named.map_or_else(|| Who::at(from), Who::Cluster)
 }
 
 /// The next connection of a door; never, of one that is not there.
@@ -185,6 +187,22 @@ async fn accept(listener: Option<&TcpListener>) -> (TcpStream, SocketAddr) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn agents_behind_one_server_are_told_apart_by_the_names_they_give() {
+        let from = IpAddr::from([192, 0, 2, 1]);
+        let unknown = |cluster: &str| {
+            let (cluster, told) = (cluster.to_owned(), None);
+            who(
+                &AcceptError::Handshake(HandshakeError::UnknownCluster { cluster, told }),
+                from,
+            )
+        };
+        assert!(matches!(unknown("oslo"), Who::Cluster(name) if name.as_str() == "oslo"));
+        assert_ne!(unknown("oslo"), unknown("rome"));
+        assert_eq!(unknown("No Name"), Who::at(from), "what cannot be a name is none");
+        assert_eq!(who(&AcceptError::Timeout, from), Who::at(from));
+    }
 
     #[tokio::test]
     async fn who_finds_no_room_behind_a_server_is_told_when_to_come_back() {

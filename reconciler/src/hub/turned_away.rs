@@ -11,6 +11,7 @@ use render::ClusterName;
 use tokio::time::Instant;
 use tunnel::{AcceptError, HandshakeError};
 
+use super::doorstep::network;
 use crate::limits::{TURNED_AWAY_SAID_EVERY, TURNED_AWAY_SAID_MAX};
 
 /// Why an agent is turned away.
@@ -42,12 +43,19 @@ impl Why {
 /// Who is turned away, as far as that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Who {
-    /// A registered cluster's name.
+    /// Whoever gives this name, registered or not.
     Cluster(ClusterName),
     /// Whoever dials from there.
-    Address(IpAddr),
+    Network(IpAddr),
     /// Whoever else, once there are too many.
     Others,
+}
+
+impl Who {
+    /// Whoever dials from there, and gives no name.
+    pub(super) fn at(address: IpAddr) -> Self {
+        Self::Network(network(address))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +75,7 @@ impl TurnedAway {
         let is_recent = |said: &Said| now.duration_since(said.at) < TURNED_AWAY_SAID_EVERY;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= TURNED_AWAY_SAID_MAX {
-            all.retain(|_, said| is_recent(said));
+            forget(&mut all, is_recent);
         }
         let mut key = (why, who);
         if all.len() >= TURNED_AWAY_SAID_MAX && !all.contains_key(&key) {
@@ -90,16 +98,25 @@ impl TurnedAway {
     }
 }
 
+/// Forgets what was said before lately; what was left out since is said with what is too many.
+fn forget(all: &mut HashMap<(Why, Who), Said>, is_recent: impl Fn(&Said) -> bool) {
+    let before: Vec<_> = all.extract_if(|_, said| !is_recent(said)).collect();
+    for ((why, _), said) in before.into_iter().filter(|(_, said)| said.left_out > 0) {
+        let others = all.entry((why, Who::Others)).or_insert(Said { left_out: 0, ..said });
+        others.left_out += said.left_out;
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use tokio::time::advance;
 
     use super::*;
 
     fn from(number: u32) -> Who {
-        Who::Address(Ipv4Addr::from(number).into())
+        Who::at(Ipv4Addr::from(number).into())
     }
 
     #[tokio::test(start_paused = true)]
@@ -138,8 +155,38 @@ mod tests {
         advance(TURNED_AWAY_SAID_EVERY).await;
         assert_eq!(
             said(all),
-            TURNED_AWAY_SAID_MAX + 1,
-            "a minute later others have their turn"
+            TURNED_AWAY_SAID_MAX,
+            "a minute later others have their turn, and what was left out is remembered"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_left_out_is_said_even_of_who_does_not_come_again() {
+        let away = TurnedAway::default();
+        let all = u32::try_from(TURNED_AWAY_SAID_MAX).expect("it is small");
+        let come =
+            |from_first: u32| -> Vec<_> { (0..all).map(|at| away.says(Why::Late, from(from_first + at))).collect() };
+        for _ in 0..3 {
+            come(0);
+        }
+        assert_eq!(
+            away.says(Why::NoRoom, from(1)),
+            Some(0),
+            "another reason is another line"
+        );
+        advance(TURNED_AWAY_SAID_EVERY).await;
+        let said = come(all);
+        let last = u64::from(all) * 2;
+        assert_eq!(said.iter().flatten().sum::<u64>(), last, "all that were left out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_a_network_of_addresses_is_one() {
+        let away = TurnedAway::default();
+        let host = |host| Who::at(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, host).into());
+        assert_eq!(away.says(Why::NoRoom, host(1)), Some(0));
+        assert_eq!(away.says(Why::NoRoom, host(2)), None);
+        let other = Who::at(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1).into());
+        assert_eq!(away.says(Why::NoRoom, other), Some(0), "another network");
     }
 }
