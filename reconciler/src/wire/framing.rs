@@ -123,9 +123,9 @@ mod tests {
             let text = serde_json::to_vec(&"x".repeat(bytes - 2)).expect("a text is JSON");
             let length = u32::try_from(text.len()).expect("it is below the limit");
             let message = [&length.to_be_bytes()[..], &text].concat();
-            let mut reader = message.as_slice();
-            let read = |()| read_message::<_, String>(&mut reader);
-            assert_eq!(is_elsewhere(async {}, read), expected, "{bytes} bytes");
+            let message = std::io::Cursor::new(message);
+            let read = |mut reader| async move { read_message::<std::io::Cursor<_>, String>(&mut reader).await };
+            assert_eq!(is_elsewhere(async { message }, read), expected, "{bytes} bytes");
         }
     }
 
