@@ -8,10 +8,10 @@ use std::process::Command;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Duration, sleep, timeout};
 
 use super::tests::{Pair, SOON};
-use super::{Incoming, Opener, Tunnel};
+use super::{Incoming, OpenError, Opener, Tunnel};
 use crate::frame::{GoAway, GoAwayReason, Open, OpenCode, TargetClass};
 use crate::meters::Meters;
 use crate::pool::Pool;
@@ -21,6 +21,9 @@ use crate::stream::TunnelStream;
 const ALONE: &str = "FLOTILLA_TEST_ALONE";
 
 const NAME: &str = "endpoint::memory_tests::streams_and_tunnels_that_come_and_go_leave_memory_as_it_was";
+
+/// How long whoever opened too many streams within a second lets it be.
+const REST: Duration = Duration::from_millis(20);
 
 /// Streams at a time.
 const AT_ONCE: usize = 100;
@@ -64,17 +67,18 @@ async fn echo(mut stream: TunnelStream) {
 /// One stream: every tenth is left before its answer comes, and every tenth with an answer that nobody reads.
 async fn ask(opener: Opener, number: usize) {
     let wish = Open::new(TargetClass::Deliver, "", SOON);
-    let (mut stream, grant) = loop {
+    let too_fast = |error: OpenError| assert_eq!(error.code, OpenCode::Limit, "whoever is too fast comes again");
+    let mut stream = loop {
         match opener.begin(&wish) {
-            Ok(begun) => break begun,
-            Err(error) => assert_eq!(error.code, OpenCode::Limit, "whoever is too fast comes again"),
+            Ok(_) if number % 10 == 1 => return,
+            Ok((stream, grant)) => match grant.wait().await {
+                Ok(()) => break stream,
+                Err(error) => too_fast(error),
+            },
+            Err(error) => too_fast(error),
         }
-        tokio::task::yield_now().await;
+        sleep(REST).await;
     };
-    if number % 10 == 1 {
-        return;
-    }
-    grant.wait().await.expect("it is granted");
     stream.write_all(&[7; 3_000]).await.expect("the tunnel lives");
     if number % 10 == 2 {
         return;
