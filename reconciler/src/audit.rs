@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use folded::{Alike, Folded};
-pub(crate) use stream::{Begun, Bytes, StreamLine};
+pub(crate) use stream::{Begun, StreamLine};
 
 use crate::limits::{AUDIT_LINES_MAX, AUDIT_RETRY, AUDIT_ROOM_TIMEOUT};
 

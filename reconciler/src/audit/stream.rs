@@ -80,6 +80,8 @@ pub(crate) struct Begun {
     line: Mutex<StreamLine>,
     since: Instant,
     pub(crate) bytes: Bytes,
+    /// What had gone over the stream before.
+    before: [u64; 2],
 }
 
 /// What went over a stream so far.
@@ -87,6 +89,11 @@ pub(crate) struct Begun {
 pub(crate) struct Bytes(Arc<[AtomicU64; 2]>);
 
 impl Bytes {
+    /// Of whoever asks, and of the answer.
+    pub(crate) fn so_far(&self) -> [u64; 2] {
+        [0, 1].map(|way: usize| self.0[way].load(Ordering::Relaxed))
+    }
+
     /// More of whoever asks.
     pub(crate) fn up(&self, bytes: usize) {
         self.0[0].fetch_add(bytes as u64, Ordering::Relaxed);
@@ -105,7 +112,23 @@ impl Begun {
             line: Mutex::new(line),
             since: Instant::now(),
             bytes: Bytes::default(),
+            before: [0; 2],
         }
+    }
+
+    /// What follows on the same stream, and the bytes that had gone over it when this one ended.
+    pub(crate) fn next(&self, line: StreamLine, before: [u64; 2]) -> Self {
+        Self {
+            line: Mutex::new(line),
+            since: Instant::now(),
+            bytes: self.bytes.clone(),
+            before,
+        }
+    }
+
+    /// When it is to be written that it lasts, if it does.
+    pub(crate) fn lasts_at(&self) -> Instant {
+        self.since + AUDIT_BEGUN_AFTER
     }
 
     /// Takes over what is known more.
@@ -119,21 +142,27 @@ impl Begun {
         if let Ok(ended) = timeout(AUDIT_BEGUN_AFTER, carried.as_mut()).await {
             return ended;
         }
-        let mut line = self.line().clone();
-        line.stage = "begun";
-        write(self.counted(line));
+        write(self.lasts());
         carried.await
     }
 
-    /// The line of a stream that ended so.
-    pub(crate) fn ended(self, close: &'static str) -> StreamLine {
+    /// The line of what goes on.
+    pub(crate) fn lasts(&self) -> StreamLine {
+        let mut line = self.line().clone();
+        line.stage = "begun";
+        self.counted(line)
+    }
+
+    /// The line of what ended so.
+    pub(crate) fn ended(&self, close: &'static str) -> StreamLine {
         let mut line = self.line().clone();
         line.close = close;
         self.counted(line)
     }
 
     fn counted(&self, mut line: StreamLine) -> StreamLine {
-        [line.bytes_up, line.bytes_down] = [0, 1].map(|way: usize| self.bytes.0[way].load(Ordering::Relaxed));
+        let so_far = self.bytes.so_far();
+        [line.bytes_up, line.bytes_down] = [0, 1].map(|way: usize| so_far[way].saturating_sub(self.before[way]));
         line.duration_ms = elapsed_ms(self.since);
         line
     }

@@ -110,6 +110,10 @@ pub const GATE_FIRST_LOOKS: u32 = 3;
 /// and each costs a connection and some 100 KiB while it lasts.
 pub const GATE_REQUESTS_MAX: usize = 256;
 
+/// Streams of people that wait for another request at an agent, beside those requests. Each costs some 20 KiB, and no hub
+/// keeps more than half of them.
+pub const GATE_KEPT_MAX: usize = 128;
+
 /// Streams that the hub's applier has under way, beside those of people: its requests, and a watch of each kind that it
 /// applies.
 pub const GATE_PUSH_STREAMS_MAX: usize = 256;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::GATE_KEPT_MAX;
+
 /// Callers at the hub's door for people at once: 200 people with a kubectl that follows five things each.
 pub const DOOR_CONNECTIONS_MAX: usize = 1_024;
 
@@ -68,6 +70,19 @@ pub const DOOR_REQUESTS_OF_PERSON_MAX: usize = 100;
 pub const DOOR_WAITING_OF_CLUSTER_MAX: usize = 200;
 /// See [`DOOR_WAITING_OF_CLUSTER_MAX`].
 pub const DOOR_WAITING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a stream to a cluster stays for the next request of the same person: what a client asks in a row. Less than
+/// its agent waits for a request's head.
+pub const DOOR_KEPT_FOR: Duration = Duration::from_secs(2);
+
+/// How often it is looked for those that stayed so long. A tunnel that is left waits for them.
+pub const DOOR_KEPT_LOOK: Duration = Duration::from_secs(1);
+
+/// Streams that stay so, to one cluster: half of those that its agent keeps, which may know two hubs.
+pub const DOOR_KEPT_OF_CLUSTER_MAX: usize = GATE_KEPT_MAX / 2;
+
+/// And to all clusters: some 20 KiB each.
+pub const DOOR_KEPT_MAX: usize = 1_024;
 
 /// Streams to one cluster that its agent has not answered yet: three quarters of what a tunnel takes.
 pub const DOOR_OPENING_OF_CLUSTER_MAX: usize = 75;

@@ -10,6 +10,8 @@ use http::header::{
     TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT, WWW_AUTHENTICATE,
 };
 
+use crate::limits::CALLER_NAME_CHARS_MAX;
+
 /// What any request may say.
 const ASKED: [HeaderName; 8] = [
     ACCEPT,
@@ -48,6 +50,26 @@ const ANSWERED_HERE: [HeaderName; 10] = [
 
 /// A token in a WebSocket's list of protocols, which an API server takes for a credential.
 const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// What a request is called in the logs of both sides, as Kubernetes has it. It goes no further than the agent.
+const REQUEST_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Asks that the stream stays for the same person's next request, and says what this one is called.
+pub(crate) fn keep(headers: &mut HeaderMap, request_id: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
+    headers.insert(REQUEST_ID, request_id);
+}
+
+/// Whether a request asks that its stream stays.
+pub(crate) fn is_kept(headers: &HeaderMap) -> bool {
+    of_connection(headers).any(|name| name.eq_ignore_ascii_case("keep-alive"))
+}
+
+/// What a request is called.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
+    let id = headers.get(REQUEST_ID)?.to_str().ok()?;
+    (id.len() <= CALLER_NAME_CHARS_MAX).then_some(id)
+}
 
 /// Whether a request asks to be somebody: what no hub passes on.
 pub(crate) fn impersonates(headers: &HeaderMap) -> bool {

@@ -40,6 +40,12 @@ impl Opener {
         Self { shared }
     }
 
+    /// Whether both lead into the same tunnel.
+    #[must_use]
+    pub fn is_of_same_tunnel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Round-trip time of the last answered ping.
     #[must_use]
     pub fn rtt(&self) -> Option<Duration> {

@@ -1,21 +1,31 @@
-//! A stream whose bytes are counted, for the audit log.
+//! A stream whose bytes are counted, and an answer whose end is seen, for the audit log.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::audit::Bytes;
+use super::talk::Talk;
 
 /// A stream whose bytes are counted.
 pub(in crate::agent) struct Counted<S> {
     stream: S,
-    bytes: Bytes,
+    talk: Arc<Talk>,
+}
+
+/// An answer's body, and the place that its request has until all of it was taken.
+pub(super) struct Answering<B> {
+    body: B,
+    talk: Arc<Talk>,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl<S> Counted<S> {
-    pub(in crate::agent) fn new(stream: S, bytes: Bytes) -> Self {
-        Self { stream, bytes }
+    pub(in crate::agent) fn new(stream: S, talk: Arc<Talk>) -> Self {
+        Self { stream, talk }
     }
 }
 
@@ -24,7 +34,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         let bytes = buf.filled().len() - before;
-        self.bytes.up(bytes);
+        if bytes > 0 {
+            self.talk.up(bytes);
+        }
         read
     }
 }
@@ -33,16 +45,62 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         if let Poll::Ready(Ok(bytes)) = &written {
-            self.bytes.down(*bytes);
+            self.talk.down(*bytes);
         }
         written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if let Poll::Ready(Ok(())) = &flushed {
+            self.talk.is_flushed();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<B: Body> Answering<B> {
+    pub(super) fn new(body: B, talk: Arc<Talk>, place: Option<OwnedSemaphorePermit>) -> Self {
+        let mut answering = Self { body, talk, place };
+        if answering.body.is_end_stream() {
+            answering.is_over();
+        }
+        answering
+    }
+
+    fn is_over(&mut self) {
+        self.talk.is_over();
+        self.place = None;
+    }
+}
+
+impl<B: Body + Unpin> Body for Answering<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        // One that broke is told by how its stream ends.
+        let is_over = match &polled {
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Ok(_))) => self.body.is_end_stream(),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => false,
+        };
+        if is_over {
+            self.is_over();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::Either;
 use hyper::body::Incoming;
@@ -13,31 +13,22 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kube::client::Body;
-use render::access::Attributes;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::caller::Identity;
+use super::counted::{Answering, Counted};
 use super::gather::Gathered;
 use super::judge::{Entry, Refused, judge};
 use super::own::Own;
 use super::room::Room;
+use super::talk::Talk;
 use crate::apply::{Answer, Passage, Unreached};
 use crate::fault;
 use crate::limits::{GATE_ANSWER_TIMEOUT, GATE_HEAD_BYTES_MAX, GATE_HEAD_TIMEOUT};
 use crate::wire::headers;
-
-/// What became of a stream.
-#[derive(Clone, Debug, Default)]
-pub(in crate::agent) struct Answered {
-    /// What was asked last.
-    pub(in crate::agent) asked: Option<Attributes>,
-    /// The last answer's status.
-    pub(in crate::agent) code: Option<u16>,
-    /// How many requests there were.
-    pub(in crate::agent) requests: u64,
-}
 
 /// What a stream's requests are answered with.
 #[derive(Clone, Copy)]
@@ -50,43 +41,62 @@ pub(in crate::agent) struct Forwarding<'a> {
     pub(in crate::agent) own: &'a Own,
     /// Whom to impersonate; nobody in mode Push.
     pub(in crate::agent) identity: Option<&'a Identity>,
+    /// What is told of it.
+    pub(in crate::agent) talk: &'a Arc<Talk>,
 }
 
-/// Serves a stream to its end. When it ends, so does what it asked for. What became of it is told in `answered`, also where
-/// this is dropped.
+/// Serves a stream to its end. When it ends, so does what it asked for. `place` is its own until then; a person's request gives
+/// it back once it is answered, and the next one on the same stream takes another.
 pub(in crate::agent) async fn serve<S>(
     forwarding: Forwarding<'_>,
     stream: S,
-    answered: &Mutex<Answered>,
+    place: OwnedSemaphorePermit,
 ) -> Result<(), Box<dyn Error + Send + Sync>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (entry, own) = (forwarding.entry, forwarding.own);
+    let (entry, own, talk) = (forwarding.entry, forwarding.own, forwarding.talk);
     let upgraded = Mutex::new(Ends::default());
+    let held = Held {
+        place: Mutex::new(Some(place)),
+        kept: Mutex::default(),
+    };
     let answer = service_fn(|mut request: Request<Incoming>| async {
         ends(&upgraded).hub = Some(hyper::upgrade::on(&mut request));
         let asked = judge((entry, own), request.method(), request.uri(), request.headers());
-        note(answered, |answered| {
-            answered.requests += 1;
-            answered.asked = asked.as_ref().ok().cloned();
-        });
-        let response = match asked {
-            Ok(_) => forwarding.answer(request, &upgraded).await,
-            Err(refused) => Err(refused),
+        let request_id = headers::request_id(request.headers());
+        let has_room = talk.has_room().await;
+        talk.asks(request_id, asked.as_ref().ok().cloned());
+        let is_kept = entry == Entry::Read && headers::is_kept(request.headers()) && held.keep(forwarding.room);
+        if is_kept {
+            talk.keep();
+        }
+        let mut place = None;
+        let response = async {
+            asked?;
+            if !has_room {
+                return Err(Refused::unseen());
+            }
+            if entry == Entry::Read {
+                place = Some(held.place(forwarding.room).ok_or_else(Refused::crowded)?);
+            }
+            forwarding.answer(request, &upgraded).await
         };
-        let (head, body) = response.unwrap_or_else(refusal).into_parts();
-        note(answered, |answered| answered.code = Some(head.status.as_u16()));
-        let body = Gathered::of(body).begun().await;
+        let (mut head, body) = response.await.unwrap_or_else(refusal).into_parts();
+        talk.is_answered(head.status.as_u16());
+        if entry == Entry::Read && !is_kept {
+            head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let body = Answering::new(Gathered::of(body).begun().await, Arc::clone(talk), place);
         Ok::<_, Infallible>(Response::from_parts(head, body))
     });
     let connection = http1::Builder::new()
-        // A person's request has its stream for itself; the hub's applier has many after one another.
-        .keep_alive(entry == Entry::Push)
+        // Whoever asked for another protocol has their stream for themselves.
+        .keep_alive(entry != Entry::Interactive)
         .timer(TokioTimer::new())
         .header_read_timeout((entry != Entry::Push).then_some(GATE_HEAD_TIMEOUT))
         .max_buf_size(GATE_HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), answer)
+        .serve_connection(TokioIo::new(Counted::new(stream, Arc::clone(talk))), answer)
         .with_upgrades();
     connection.await?;
     let Ends { hub, server } = std::mem::take(&mut *ends(&upgraded));
@@ -104,8 +114,27 @@ where
     Ok(())
 }
 
-fn note(answered: &Mutex<Answered>, what: impl FnOnce(&mut Answered)) {
-    what(&mut answered.lock().unwrap_or_else(PoisonError::into_inner));
+/// What a stream holds of a room.
+struct Held {
+    /// Of the request that is under way; of the stream, where it is no person's.
+    place: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Of a stream on which requests follow one another.
+    kept: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Held {
+    /// A place for the next request, if there is one.
+    fn place(&self, room: &Room) -> Option<OwnedSemaphorePermit> {
+        let first = self.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.or_else(|| room.place())
+    }
+
+    /// Whether the stream may wait for another request.
+    fn keep(&self, room: &Room) -> bool {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = kept.take().or_else(|| room.kept());
+        kept.is_some()
+    }
 }
 
 /// Both ends of a request that asked for another protocol.

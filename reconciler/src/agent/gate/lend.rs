@@ -1,7 +1,7 @@
 //! Serves one stream that the hub opened to what this cluster lends: asks the policy, carries, and writes the audit line.
 
 use std::error::Error;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Client;
@@ -9,24 +9,22 @@ use render::ClusterName;
 use render::model::SyncMode;
 use tokio::io::copy_bidirectional;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tunnel::{IncomingOpen, Open, OpenCode, Responder, StreamError, TargetClass, TunnelStream};
 
 use super::counted::Counted;
 use super::dial::{dial, resolved};
-use super::{Answered, Entry, Forwarding, Lent, Policy, Room, identity, serve};
+use super::talk::{DONE, Log, Talk};
+use super::{Entry, Forwarding, Lent, Policy, Room, identity, serve};
 use crate::agent::counts::Counts;
 use crate::agent::look;
 use crate::apply::Passage;
-use crate::audit::{AuditLog, Begun, Folded, Share, StreamLine};
+use crate::audit::{AuditLog, StreamLine};
 use crate::fault;
-use crate::limits::{AUDIT_LOOK, AUDIT_ROOM_TIMEOUT, GATE_END_TIMEOUT, PINGS_MAX};
+use crate::limits::{GATE_END_TIMEOUT, PINGS_MAX};
 use crate::wire::PING_TARGET;
-
-/// How a stream ended that nobody cut off.
-const DONE: &str = "done";
 
 /// How a stream ended that was not served.
 struct Refused(&'static str);
@@ -47,8 +45,7 @@ pub(in crate::agent) struct Gate {
     looking: Arc<Semaphore>,
     /// A ping is one request of the API server, and waits behind no question.
     pinging: Arc<Semaphore>,
-    audit: AuditLog,
-    folded: Mutex<Folded<StreamLine>>,
+    log: Arc<Log>,
     /// Streams that have not left their line yet.
     open: TaskTracker,
     counts: Arc<Counts>,
@@ -73,8 +70,7 @@ impl Gate {
             push: Room::of_push(),
             looking: Arc::new(Semaphore::new(1)),
             pinging: Arc::new(Semaphore::new(PINGS_MAX)),
-            audit,
-            folded: Mutex::default(),
+            log: Arc::new(Log::new(audit)),
             open: TaskTracker::new(),
             counts,
         }
@@ -84,46 +80,26 @@ impl Gate {
     pub(in crate::agent) async fn open(&self, opened: IncomingOpen, ended: &CancellationToken) {
         let IncomingOpen { open, responder } = opened;
         let _leaves_a_line = self.open.token();
-        let begun = Begun::new(StreamLine {
+        let line = StreamLine {
             time: Timestamp::now().to_string(),
             cluster: self.cluster.to_string(),
             class: open.class.as_str().to_owned(),
             target: open.target.clone(),
             request_id: open.request_id.clone(),
             ..StreamLine::default()
-        });
+        };
         // Told also where what follows is dropped.
-        let answered = Mutex::default();
-        let carried = Box::pin(self.carry(&open, responder, (&begun, &answered), ended));
-        let lasts = |mut line: StreamLine| {
-            answers(&mut line, &answered.lock().unwrap_or_else(PoisonError::into_inner));
-            if let Some(line) = self.folded().fold(line, Instant::now()) {
-                self.audit.write_soon(&line, Share::Whole);
-            }
-        };
-        let closed = match begun.lasting(carried, lasts).await {
-            Ok(closed) => closed,
-            Err(Refused(closed)) => {
-                // It has no place, so that nothing bounds how many of them would wait.
-                self.audit.write_soon(&begun.ended(closed), Share::Half);
-                return;
-            }
-        };
-        begun.tell(|line| answers(line, &answered.lock().unwrap_or_else(PoisonError::into_inner)));
-        let line = self.folded().fold(begun.ended(closed), Instant::now());
-        if let Some(line) = line {
-            self.audit.write(&line).await;
+        let talk = Talk::begin(line, Arc::clone(&self.log));
+        let carried = Box::pin(self.carry(&open, responder, &talk, ended));
+        match talk.lasting(carried).await {
+            Ok(closed) => talk.end(closed).await,
+            Err(Refused(closed)) => talk.refuse(closed),
         }
     }
 
     /// Writes what the audit log left out of watches that are alike, and tells of lines that were lost, for ever.
     pub(in crate::agent) async fn write_folded(&self) {
-        loop {
-            sleep(AUDIT_LOOK).await;
-            let due = self.folded().due(Instant::now());
-            self.write_all(due, Instant::now() + AUDIT_ROOM_TIMEOUT).await;
-            self.tell_lost();
-        }
+        self.log.write_folded(|| self.tell_lost()).await;
     }
 
     /// At the end of all tunnels, waits a little until every stream has left its line, and writes what was left out.
@@ -131,24 +107,13 @@ impl Gate {
         self.open.close();
         let deadline = Instant::now() + GATE_END_TIMEOUT;
         let _all_did = timeout_at(deadline, self.open.wait()).await;
-        let rest = self.folded().rest();
-        self.write_all(rest, deadline).await;
+        self.log.write_rest(deadline).await;
         self.tell_lost();
     }
 
-    async fn write_all(&self, lines: Vec<StreamLine>, deadline: Instant) {
-        for line in lines {
-            self.audit.write_until(&line, deadline).await;
-        }
-    }
-
     fn tell_lost(&self) {
-        self.audit.tell_lost();
-        self.counts.audit_lines_lost(self.audit.lost().count());
-    }
-
-    fn folded(&self) -> MutexGuard<'_, Folded<StreamLine>> {
-        self.folded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.audit.tell_lost();
+        self.counts.audit_lines_lost(self.log.audit.lost().count());
     }
 
     /// What a stream is lent now. A ping asks for no more than a version, and is what a person tries first.
@@ -173,38 +138,32 @@ impl Gate {
         }
     }
 
-    async fn carry(
-        &self,
-        open: &Open,
-        responder: Responder,
-        (begun, answered): (&Begun, &Mutex<Answered>),
-        ended: &CancellationToken,
-    ) -> Closed {
+    async fn carry(&self, open: &Open, responder: Responder, talk: &Arc<Talk>, ended: &CancellationToken) -> Closed {
         let mode = *self.mode.borrow();
         let lent = match self.lent(mode, open) {
             Ok(lent) => lent,
             Err(why) => return self.refuse(open, responder, OpenCode::NotAllowed, &why),
         };
-        let _place = match self.place(lent, open) {
+        let place = match self.place(lent, open) {
             Ok(place) => place,
             Err(why) => return self.refuse(open, responder, OpenCode::Limit, why),
         };
         // What the hub's applier brings goes on: it is written down in Git.
         let is_somebodys = matches!(lent, Lent::ApiServer(Entry::Read | Entry::Interactive) | Lent::Address);
-        if is_somebodys && self.audit.fails() {
+        if is_somebodys && self.log.audit.fails() {
             let why = "the agent's audit log cannot be written, so that nobody is answered";
             return self.refuse(open, responder, OpenCode::Refused, why);
         }
         let carried = async {
             if lent == Lent::Address {
-                return self.dial(open, responder, begun).await;
+                return self.dial(open, responder, (place, talk)).await;
             }
             let Ok(stream) = responder.accept() else {
                 return Err(Refused(OpenCode::Cancelled.as_str()));
             };
             Ok(match lent {
-                Lent::ApiServer(entry) => self.ask(open, entry, stream, begun, answered).await,
-                Lent::Address | Lent::Answers => self.look(is_ping(open), stream, begun).await,
+                Lent::ApiServer(entry) => self.ask(open, entry, stream, (place, talk)).await,
+                Lent::Address | Lent::Answers => self.look(is_ping(open), stream, (place, talk)).await,
             })
         };
         tokio::select! {
@@ -231,8 +190,7 @@ impl Gate {
         open: &Open,
         entry: Entry,
         mut stream: TunnelStream,
-        begun: &Begun,
-        answered: &Mutex<Answered>,
+        (place, talk): (OwnedSemaphorePermit, &Arc<Talk>),
     ) -> &'static str {
         let (room, identity) = match entry {
             Entry::Push => (&self.push, None),
@@ -247,7 +205,7 @@ impl Gate {
             },
         };
         if let Some(identity) = &identity {
-            begun.tell(|line| line.asked_by(&identity.caller));
+            talk.is_of(&identity.caller);
         }
         let forwarding = Forwarding {
             passage: &self.passage,
@@ -255,16 +213,21 @@ impl Gate {
             entry,
             own: self.policy.own(),
             identity: identity.as_ref(),
+            talk,
         };
-        let stream = Counted::new(stream, begun.bytes.clone());
-        match serve(forwarding, stream, answered).await {
+        match serve(forwarding, stream, place).await {
             Ok(()) => DONE,
             Err(error) => close(&*error),
         }
     }
 
-    async fn look(&self, is_ping: bool, stream: TunnelStream, begun: &Begun) -> &'static str {
-        let (client, stream) = (self.client.clone(), Counted::new(stream, begun.bytes.clone()));
+    async fn look(
+        &self,
+        is_ping: bool,
+        stream: TunnelStream,
+        (_place, talk): (OwnedSemaphorePermit, &Arc<Talk>),
+    ) -> &'static str {
+        let (client, stream) = (self.client.clone(), Counted::new(stream, Arc::clone(talk)));
         let answered = match is_ping {
             true => look::pong(client, stream).await,
             false => look::answer(client, stream).await,
@@ -278,15 +241,20 @@ impl Gate {
         }
     }
 
-    async fn dial(&self, open: &Open, responder: Responder, begun: &Begun) -> Closed {
+    async fn dial(
+        &self,
+        open: &Open,
+        responder: Responder,
+        (_place, talk): (OwnedSemaphorePermit, &Arc<Talk>),
+    ) -> Closed {
         match dial(&self.policy, &open.target, open.deadline(), resolved).await {
             Err(denial) => self.refuse(open, responder, denial.code, &denial.text),
             Ok((mut socket, address)) => {
-                begun.tell(|line| line.address = address.to_string());
+                talk.leads_to(address.to_string());
                 let Ok(stream) = responder.accept() else {
                     return Err(Refused(OpenCode::Cancelled.as_str()));
                 };
-                let mut stream = Counted::new(stream, begun.bytes.clone());
+                let mut stream = Counted::new(stream, Arc::clone(talk));
                 Ok(match copy_bidirectional(&mut stream, &mut socket).await {
                     Ok(_) => DONE,
                     Err(error) => close(&error),
@@ -316,16 +284,6 @@ impl Gate {
 
 fn is_ping(open: &Open) -> bool {
     open.class == TargetClass::Look && open.target == PING_TARGET
-}
-
-/// Takes over what was asked, and how it was answered. Of several requests only their number is told.
-fn answers(line: &mut StreamLine, answered: &Answered) {
-    line.code = answered.code;
-    if answered.requests > 1 {
-        line.requests = answered.requests;
-    } else if let Some(attributes) = &answered.asked {
-        line.asked(attributes);
-    }
 }
 
 /// How a stream was cut off, as its reset is called; by the API server, where it was not reset.

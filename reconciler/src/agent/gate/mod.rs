@@ -17,9 +17,10 @@ mod lend;
 mod own;
 mod policy;
 mod room;
+mod talk;
 
 use caller::identity;
-use forward::{Answered, Forwarding, serve};
+use forward::{Forwarding, serve};
 use judge::Entry;
 use policy::Lent;
 use room::Room;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::judge::{Entry, Refused, takes_body};
 use crate::limits::{
-    GATE_ANSWER_TIMEOUT, GATE_BODIES_BYTES_MAX, GATE_BODY_BYTES_MAX, GATE_PERSON_BODY_BYTES_MAX,
+    GATE_ANSWER_TIMEOUT, GATE_BODIES_BYTES_MAX, GATE_BODY_BYTES_MAX, GATE_KEPT_MAX, GATE_PERSON_BODY_BYTES_MAX,
     GATE_PUSH_BODIES_BYTES_MAX, GATE_PUSH_STREAMS_MAX, GATE_REQUESTS_MAX,
 };
 
@@ -20,30 +20,37 @@ use crate::limits::{
 #[derive(Clone, Debug)]
 pub(in crate::agent) struct Room {
     streams: Arc<Semaphore>,
+    kept: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
 }
 
 impl Room {
     /// For what people ask for.
     pub(in crate::agent) fn of_people() -> Self {
-        Self::of(GATE_REQUESTS_MAX, GATE_BODIES_BYTES_MAX)
+        Self::of(GATE_REQUESTS_MAX, GATE_KEPT_MAX, GATE_BODIES_BYTES_MAX)
     }
 
     /// For the hub's applier, which no crowd of readers may stop.
     pub(in crate::agent) fn of_push() -> Self {
-        Self::of(GATE_PUSH_STREAMS_MAX, GATE_PUSH_BODIES_BYTES_MAX)
+        Self::of(GATE_PUSH_STREAMS_MAX, 0, GATE_PUSH_BODIES_BYTES_MAX)
     }
 
-    fn of(streams: usize, bytes: usize) -> Self {
+    fn of(streams: usize, kept: usize, bytes: usize) -> Self {
         Self {
             streams: Arc::new(Semaphore::new(streams)),
+            kept: Arc::new(Semaphore::new(kept)),
             bytes: Arc::new(Semaphore::new(bytes)),
         }
     }
 
-    /// A place for a stream, if there is one.
+    /// A place for a stream or a request of it, if there is one.
     pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.streams).try_acquire_owned().ok()
+    }
+
+    /// A place for a stream that stays when its request is answered, if there is one.
+    pub(super) fn kept(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.kept).try_acquire_owned().ok()
     }
 
     /// A request's body, all of it, since an API server reads it whole before it does anything; and the bytes that it

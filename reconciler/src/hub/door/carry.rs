@@ -15,7 +15,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Duration, Instant, sleep, timeout};
 use tunnel::{Open, OpenCode, OpenError, StreamError, TargetClass};
 
-use super::exchange::exchange;
+use super::exchange::{Answer, Carrying, Line, Stream, changing};
+use super::kept::{Kept, Owner};
 use super::lane::{Lanes, NoPlace, Place};
 use super::screen;
 use crate::apply::Unreached;
@@ -23,7 +24,7 @@ use crate::fault::line;
 use crate::hub::asking::Door as Way;
 use crate::hub::dispatch::{Absent, Dispatch};
 use crate::limits::{DOOR_HEAD_TIMEOUT, DOOR_RECONNECT_HOPE, DOOR_RECONNECT_PATIENCE};
-use crate::wire::{Caller, write_message};
+use crate::wire::{Caller, headers, write_message};
 
 /// How long a tunnel that broke under a request rests before the next one is looked for.
 const BROKEN_REST: Duration = Duration::from_millis(50);
@@ -74,6 +75,7 @@ pub(super) struct Carrier {
     dispatch: Arc<Dispatch>,
     lanes: Lanes,
     dialler: super::dial::Dialler,
+    pub(super) kept: Kept,
 }
 
 /// An answer that began.
@@ -98,6 +100,7 @@ impl Carrier {
             dispatch,
             lanes: Lanes::default(),
             dialler: super::dial::Dialler::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -119,6 +122,10 @@ impl Carrier {
                 .await;
             let answered = match way.map_err(NotCarried::Away)? {
                 way @ (Way::Agent(_) | Way::Peer(_)) => {
+                    let again = timeout(DOOR_HEAD_TIMEOUT, self.again(&way, &errand)).await;
+                    if let Some(answered) = again.unwrap_or(Some(Err(NotCarried::Late))) {
+                        return answered;
+                    }
                     let opening = lane.opening().await.map_err(NotCarried::NoPlace)?;
                     timeout(DOOR_HEAD_TIMEOUT, self.through(&way, opening, &mut errand)).await
                 }
@@ -134,6 +141,19 @@ impl Carrier {
             }
             return answered.unwrap_or(Err(NotCarried::Late));
         }
+    }
+
+    /// Asks on a stream that stayed of this person's requests before. `None`: there is none, or it is gone by now, and what is
+    /// read may be asked twice.
+    async fn again(&self, way: &Way, errand: &Errand) -> Option<Result<Carried, NotCarried>> {
+        let owner = owner(way, errand)?;
+        let line = self.kept.take(&owner)?;
+        let request = match keeping(errand) {
+            Ok(request) => request,
+            Err(not_carried) => return Some(Err(not_carried)),
+        };
+        let answer = line.ask(request, Some(self.kept.home(owner))).await.ok()?;
+        Some(answered(answer, None))
     }
 
     async fn through(
@@ -163,27 +183,27 @@ impl Carrier {
                     .await
                     .map_err(|error| broken(&error))?;
             }
-            let address = address.clone();
             let request = request_to(errand, &address.target())?;
             return match address.tls {
-                true => {
-                    let stream = self.dialler.trust(stream, &address).await?;
-                    converse(stream, request, None).await
-                }
-                false => converse(stream, request, None).await,
+                true => read(self.dialler.trust(stream, address).await?, request).await,
+                false => read(stream, request).await,
             };
         }
-        let request = request_to(errand, errand.cluster.as_str())?;
-        let upgrade = match std::mem::replace(&mut errand.goal, Goal::Read) {
-            Goal::Interactive(upgrade) => Some(upgrade),
-            Goal::Read | Goal::Dial(_) => None,
-        };
         // The request is on its way before the agent has answered: a round trip less.
         let conversation = async {
             if let Err(error) = write_message(&mut stream, &caller).await {
                 return Err(broken(&error));
             }
-            converse(stream, request, upgrade).await
+            if let Some(owner) = owner(way, errand) {
+                let line = Line::over(stream).await.map_err(|error| broken(&error))?;
+                let answer = line.ask(keeping(errand)?, Some(self.kept.home(owner))).await;
+                return answered(answer.map_err(|error| broken(&error))?, None);
+            }
+            let request = request_to(errand, errand.cluster.as_str())?;
+            match std::mem::replace(&mut errand.goal, Goal::Read) {
+                Goal::Interactive(upgrade) => change(stream, request, upgrade).await,
+                Goal::Read | Goal::Dial(_) => read(stream, request).await,
+            }
         };
         let mut conversation = std::pin::pin!(conversation);
         tokio::select! {
@@ -193,6 +213,19 @@ impl Carrier {
         }
         drop(opening);
         conversation.await
+    }
+}
+
+/// Whose a stream would be that stays for the next request. What passes through another hub ends with its answer: that hub
+/// writes down each.
+fn owner(way: &Way, errand: &Errand) -> Option<Owner> {
+    match (way, &errand.goal) {
+        (Way::Agent(opener), Goal::Read) => Some(Owner {
+            cluster: errand.cluster.clone(),
+            opener: opener.clone(),
+            person: Arc::clone(&errand.person),
+        }),
+        _ => None,
     }
 }
 
@@ -216,16 +249,32 @@ fn request_to(errand: &Errand, host: &str) -> Result<Request<Full<Bytes>>, NotCa
     Ok(request)
 }
 
+/// A request whose stream stays.
+fn keeping(errand: &Errand) -> Result<Request<Full<Bytes>>, NotCarried> {
+    let mut request = request_to(errand, errand.cluster.as_str())?;
+    let id = HeaderValue::from_str(&errand.request_id).map_err(|error| NotCarried::Broken(error.to_string()))?;
+    headers::keep(request.headers_mut(), id);
+    Ok(request)
+}
+
 /// One request and its answer over a stream of its own.
-async fn converse<S>(
+async fn read<S: Stream>(stream: S, request: Request<Full<Bytes>>) -> Result<Carried, NotCarried> {
+    let line = Line::over(stream).await.map_err(|error| broken(&error))?;
+    answered(line.ask(request, None).await.map_err(|error| broken(&error))?, None)
+}
+
+/// The same, for what may become another protocol; `upgrade` is the caller's side of it.
+async fn change<S: Stream>(
     stream: S,
     request: Request<Full<Bytes>>,
-    upgrade: Option<OnUpgrade>,
-) -> Result<Carried, NotCarried>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    let mut response = exchange(stream, request).await.map_err(|error| broken(&error))?;
+    upgrade: OnUpgrade,
+) -> Result<Carried, NotCarried> {
+    let line = changing(stream).await.map_err(|error| broken(&error))?;
+    let answer = line.ask(request, None).await.map_err(|error| broken(&error))?;
+    answered(answer, Some(upgrade))
+}
+
+fn answered<C: Carrying>(mut response: Response<Answer<C>>, upgrade: Option<OnUpgrade>) -> Result<Carried, NotCarried> {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(upgrade) = upgrade else {
             return Err(NotCarried::Broken("it became another protocol unasked".to_owned()));

@@ -1,5 +1,5 @@
-//! One request and its answer over a stream of its own, carried by whoever waits for them. A task between the two would be
-//! woken for every piece of an answer.
+//! Requests and their answers over a stream, one after the other, carried by whoever waits for them. A task between the two
+//! would be woken for every piece of an answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,17 +9,16 @@ use http::{Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
+use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
-/// An answer's body, which brings itself over its connection.
-pub(super) struct Answer<C> {
-    body: Incoming,
-    /// `None`: it ended, or ends by itself.
-    connection: Option<C>,
+/// An HTTP connection over a stream, which is carried on by whoever waits for what it brings.
+pub(super) struct Line<C> {
+    sender: SendRequest<Full<Bytes>>,
+    connection: C,
 }
 
 /// What brings an answer.
@@ -27,56 +26,97 @@ pub(super) trait Carrying: Future<Output = Result<(), hyper::Error>> + Unpin + S
 
 impl<C> Carrying for C where C: Future<Output = Result<(), hyper::Error>> + Unpin + Send + 'static {}
 
-/// Asks, and gives the answer once its head is there.
-pub(super) async fn exchange<S>(
-    stream: S,
-    request: Request<Full<Bytes>>,
-) -> Result<Response<Answer<impl Carrying>>, hyper::Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let mut connection = Some(connection.with_upgrades());
-    let mut failed = None;
-    let mut answered = std::pin::pin!(sender.send_request(request));
-    let answered = std::future::poll_fn(|cx| {
-        if let Some(carrying) = &mut connection
-            && let Poll::Ready(ended) = Pin::new(carrying).poll(cx)
-        {
-            connection = None;
-            failed = ended.err();
-        }
-        answered.as_mut().poll(cx)
-    });
-    // Why a stream ended is known where its bytes were read.
-    let response = answered.await.map_err(|error| failed.unwrap_or(error))?;
-    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    Ok(response.map(|body| {
-        let mut answer = Answer { body, connection };
-        if switches || answer.body.is_end_stream() {
-            answer.part();
-        }
-        answer
-    }))
+/// What HTTP goes over.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
+
+/// HTTP, and never another protocol.
+pub(super) type Plain<S> = Connection<TokioIo<S>, Full<Bytes>>;
+
+/// Takes a line whose answer ended, for the next request.
+pub(super) type Home<C> = Box<dyn FnOnce(Line<C>) + Send>;
+
+/// An answer's body, which brings itself over its connection.
+pub(super) struct Answer<C> {
+    body: Incoming,
+    /// `None`: it ended, or ends by itself.
+    line: Option<Line<C>>,
+    home: Option<Home<C>>,
+}
+
+impl<S: Stream> Line<Plain<S>> {
+    pub(super) async fn over(stream: S) -> Result<Self, hyper::Error> {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        Ok(Self { sender, connection })
+    }
+}
+
+/// A line that may become another protocol.
+pub(super) async fn changing<S: Stream>(stream: S) -> Result<Line<impl Carrying>, hyper::Error> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let connection = connection.with_upgrades();
+    Ok(Line { sender, connection })
+}
+
+impl<C: Carrying> Line<C> {
+    /// Asks, and gives the answer once its head is there. Once it ended, the line goes `home`, if both sides keep it.
+    pub(super) async fn ask(
+        self,
+        request: Request<Full<Bytes>>,
+        home: Option<Home<C>>,
+    ) -> Result<Response<Answer<C>>, hyper::Error> {
+        let Self { mut sender, connection } = self;
+        let mut connection = Some(connection);
+        let mut failed = None;
+        let response = {
+            let mut answered = std::pin::pin!(sender.send_request(request));
+            let answered = std::future::poll_fn(|cx| {
+                if let Some(carrying) = &mut connection
+                    && let Poll::Ready(ended) = Pin::new(carrying).poll(cx)
+                {
+                    connection = None;
+                    failed = ended.err();
+                }
+                answered.as_mut().poll(cx)
+            });
+            // Why a stream ended is known where its bytes were read.
+            answered.await.map_err(|error| failed.unwrap_or(error))?
+        };
+        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        Ok(response.map(|body| {
+            let line = connection.map(|connection| Line { sender, connection });
+            let mut answer = Answer { body, line, home };
+            if switches || answer.body.is_end_stream() {
+                answer.part();
+            }
+            answer
+        }))
+    }
 }
 
 impl<C: Carrying> Answer<C> {
-    /// Ends the connection, which mostly takes but a look: the other side's end came with the answer's.
+    /// Brings the line home, or ends it, which mostly takes but a look: the other side's end came with the answer's.
     fn end(&mut self, cx: &mut Context<'_>) {
-        if let Some(connection) = &mut self.connection
-            && Pin::new(connection).poll(cx).is_ready()
+        if let Some(line) = &mut self.line
+            && Pin::new(&mut line.connection).poll(cx).is_ready()
         {
-            self.connection = None;
+            self.line = None;
+        }
+        if let Some(line) = self.line.take_if(|line| line.sender.is_ready())
+            && let Some(home) = self.home.take()
+        {
+            return home(line);
         }
         self.part();
     }
 
     /// Lets the connection end by itself, in good order: nothing more is read of it here.
     fn part(&mut self) {
-        if let Some(connection) = self.connection.take()
+        if let Some(line) = self.line.take()
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(connection.in_current_span());
+            runtime.spawn(line.connection.in_current_span());
         }
     }
 }
@@ -89,11 +129,11 @@ impl<C: Carrying> HttpBody for Answer<C> {
         let answer = &mut *self;
         let mut polled = Pin::new(&mut answer.body).poll_frame(cx);
         if polled.is_pending()
-            && let Some(connection) = &mut answer.connection
+            && let Some(line) = &mut answer.line
         {
             // What it ended with is told by the body.
-            if Pin::new(connection).poll(cx).is_ready() {
-                answer.connection = None;
+            if Pin::new(&mut line.connection).poll(cx).is_ready() {
+                answer.line = None;
             }
             polled = Pin::new(&mut answer.body).poll_frame(cx);
         }

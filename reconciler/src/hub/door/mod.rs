@@ -16,6 +16,7 @@ mod exchange;
 mod failures;
 mod files;
 mod folded;
+mod kept;
 mod lane;
 mod listen;
 mod login;
@@ -129,8 +130,13 @@ pub(super) async fn run(
         own_answers: Places::new(API_REQUESTS_MAX),
         written: Semaphore::new(DOOR_WRITTEN_MAX),
     };
-    let audit = Arc::clone(&porter.audit);
-    listen::run(listener, Arc::new(porter), shutdown).await;
+    let (audit, kept) = (Arc::clone(&porter.audit), porter.carrier.kept.clone());
+    let keeping = async {
+        shutdown.run_until_cancelled(kept.let_go()).await;
+        // What ends waits for no stream that nobody asks on.
+        kept.close();
+    };
+    tokio::join!(listen::run(listener, Arc::new(porter), shutdown.clone()), keeping);
     audit.end();
 }
 

@@ -13,6 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 use crate::agent::gate::identity;
+use crate::agent::gate::talk::Log;
+use crate::audit::{AuditLog, StreamLine};
 use crate::wire::{Caller, write_message};
 
 type Seen = Request<()>;
@@ -68,8 +70,9 @@ impl Server {
                 entry,
                 own: &Own::default(),
                 identity: identity.as_ref(),
+                talk: &Talk::begin(StreamLine::default(), Arc::new(Log::new(AuditLog::default()))),
             };
-            let _ended = serve(forwarding, far, &Mutex::default()).await;
+            let _ended = serve(forwarding, far, room.place().expect("there is room")).await;
         });
         if entry != Entry::Push {
             let caller = Caller {
@@ -267,6 +270,29 @@ async fn the_hubs_applier_asks_as_the_agent_and_again_on_the_same_stream() {
         assert_eq!(seen.headers()["content-type"], "application/apply-patch+yaml");
         drop(text(answer).await);
         sender.ready().await.expect("the stream goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_persons_requests_follow_one_another_in_their_name_where_the_hub_asks_for_it() {
+    let mut server = Server::start(|_| full("{}")).await;
+    let (near, _serving) = server.stream(Entry::Read).await;
+    let (mut sender, connection) = client::handshake(TokioIo::new(near)).await.expect("HTTP");
+    tokio::spawn(connection);
+    for (connection, stays) in [("keep-alive", true), ("keep-alive", true), ("close", false)] {
+        let request = get("/api/v1/pods")
+            .header("connection", connection)
+            .header("audit-id", "r-1");
+        let request = request.body(Full::<Bytes>::default()).expect("a request");
+        let answer = sender.send_request(request).await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK);
+        let closes = answer.headers().get("connection").is_some_and(|said| said == "close");
+        assert_eq!(closes, !stays, "{:?}", answer.headers());
+        let seen = server.seen.recv().await.expect("it was asked");
+        assert_eq!(seen.headers()["impersonate-user"], "flotilla:ann");
+        assert!(!seen.headers().contains_key("audit-id"));
+        drop(text(answer).await);
+        assert_eq!(sender.ready().await.is_ok(), stays);
     }
 }
 

@@ -10,7 +10,7 @@ use tunnel::{AcceptOptions, ConnectOptions, OpenError, Opener, SecretKey, Sessio
 
 use super::*;
 use crate::audit::AuditTo;
-use crate::limits::GATE_REQUESTS_MAX;
+use crate::limits::{AUDIT_BEGUN_AFTER, GATE_KEPT_MAX, GATE_REQUESTS_MAX};
 use crate::wire::{Caller, DependantsQuestion, Pong, read_message, write_message};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -308,6 +308,171 @@ async fn an_agent_takes_256_streams_and_refuses_the_next_by_limit() {
     tokio::time::timeout(SOON, taken)
         .await
         .expect("one that ends makes room");
+}
+
+/// One request after another on a stream of somebody's.
+struct Following(TunnelStream);
+
+impl Following {
+    async fn of(hub: &Hub, user: &str) -> Self {
+        Self(hub.begin(TargetClass::ApiServer, user, "").await.expect("it is lent"))
+    }
+
+    async fn ask(&mut self, head: &str) -> String {
+        let request = format!("{head} HTTP/1.1\r\nhost: a\r\nconnection: keep-alive\r\n\r\n");
+        self.send(&request).await
+    }
+
+    /// The head of the answer, and its body.
+    async fn send(&mut self, request: &str) -> String {
+        self.0.write_all(request.as_bytes()).await.expect("the stream stays");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(self.0.read_u8().await.expect("an answer"));
+        }
+        let mut head = String::from_utf8(head).expect("text").to_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let mut body = vec![0; length.map_or(0, |length| length.parse().expect("a number"))];
+        self.0.read_exact(&mut body).await.expect("an answer");
+        head.push_str(&String::from_utf8_lossy(&body));
+        head
+    }
+
+    async fn ended(mut self) -> bool {
+        let ended = tokio::time::timeout(SOON, self.0.read_u8()).await;
+        ended.expect("it ends").is_err()
+    }
+}
+
+#[tokio::test]
+async fn requests_that_follow_one_another_on_a_stream_leave_a_line_each() {
+    let hub = Hub::start(&["read"]).await;
+    let mut stream = Following::of(&hub, "ann").await;
+    for (number, path) in [(1, "pods/one"), (2, "pods/two?pretty=secret"), (3, "secrets/three")] {
+        let request = format!(
+            "GET /api/v1/namespaces/shop/{path} HTTP/1.1\r\nhost: a\r\nconnection: keep-alive\r\naudit-id: r-{number}\r\n\r\n"
+        );
+        let answer = stream.send(&request).await;
+        assert!(answer.starts_with("http/1.1 200"), "{answer}");
+        // Written as soon as it is answered, and not with what follows.
+        assert_eq!(hub.lines(number).await.len(), number);
+    }
+    let write = stream.ask("DELETE /api/v1/namespaces/shop/pods/one").await;
+    assert!(write.starts_with("http/1.1 403"), "{write}");
+    drop(stream);
+    let lines = hub.lines(4).await;
+    let told = |line: &serde_json::Value| {
+        let fields = ["user", "requestId", "verb", "resource", "name", "code", "close", "more"];
+        fields.map(|field| line[field].to_string().replace('"', "")).join(" ")
+    };
+    assert_eq!(
+        lines.iter().map(told).collect::<Vec<_>>(),
+        [
+            "ann r-1 get pods one 200 done null",
+            "ann r-2 get pods two 200 done null",
+            "ann r-3 get secrets three 200 done null",
+            // Nothing is read of what may not pass.
+            "ann null null null null 403 done null",
+        ]
+    );
+    let bytes = |line: &serde_json::Value, way: &str| line[way].as_u64().expect("a number");
+    let [first, second, ..] = &lines[..] else {
+        panic!("{lines:?}")
+    };
+    assert!(bytes(first, "bytesDown") >= 40 && bytes(first, "bytesDown") == bytes(second, "bytesDown"));
+    let longer = "?pretty=secret".len() as u64;
+    let caller = bytes(first, "bytesUp") - (bytes(second, "bytesUp") - longer);
+    assert_eq!(
+        caller, 0,
+        "of its own request alone, and for whom it is asked is none of it"
+    );
+    // The stream's own end is none of these.
+    hub.ended.cancel();
+    hub.gate.end().await;
+    assert_eq!(hub.lines(4).await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_stream_that_waits_for_its_next_request_takes_nobodys_place() {
+    let hub = Hub::start(&["read"]).await;
+    let mut kept = Vec::new();
+    for number in 0..=GATE_KEPT_MAX {
+        let mut stream = Following::of(&hub, "ann").await;
+        let answer = stream.ask("GET /api/v1/pods").await;
+        assert!(answer.starts_with("http/1.1 200"), "{answer}");
+        let stays = !answer.contains("connection: close\r\n");
+        assert_eq!(stays, number < GATE_KEPT_MAX, "{number}: {answer}");
+        match stays {
+            true => kept.push(stream),
+            false => assert!(stream.ended().await),
+        }
+    }
+    let mut open = Vec::new();
+    for _ in 0..GATE_REQUESTS_MAX {
+        open.push(hub.open(TargetClass::ApiServer, "").await.expect("there is room"));
+    }
+    let mut next = kept.pop().expect("they stay");
+    let answer = next.ask("GET /api/v1/pods").await;
+    assert!(answer.starts_with("http/1.1 429"), "{answer}");
+    open.clear();
+    let served = async {
+        while !next.ask("GET /api/v1/pods").await.starts_with("http/1.1 200") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, served).await.expect("what ended made room");
+    hub.mode.send_replace(SyncMode::Pull);
+    assert!(next.ended().await, "in Pull none stays");
+}
+
+#[tokio::test]
+async fn a_stream_that_stays_answers_nobody_while_the_audit_log_cannot_be_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("audit.log")).expect("it is writable");
+    let hub = Hub::within(&["read"], folder).await;
+    let mut stream = Following::of(&hub, "ann").await;
+    // Its first line is what cannot be written.
+    let refused = async {
+        loop {
+            let answer = stream.ask("GET /api/v1/pods").await;
+            if !answer.starts_with("http/1.1 200") {
+                return answer;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(SOON, refused).await.expect("it is noticed");
+    assert!(
+        refused.starts_with("http/1.1 503") && refused.contains("audit log"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_watch_after_other_requests_has_its_line_once_it_lasts() {
+    let (audit, mut lines) = AuditLog::read(10);
+    let hub = Hub::telling(&["read"], audit, tempfile::tempdir().expect("a folder")).await;
+    let mut stream = Following::of(&hub, "ann").await;
+    stream.ask("GET /api/v1/pods").await;
+    let first = lines.recv().await.expect("a line");
+    assert!(first.contains(r#""close":"done""#), "{first}");
+    let head = stream.ask("GET /api/v1/pods?watch=true").await;
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    tokio::time::pause();
+    let begun = Instant::now();
+    let second = lines.recv().await.expect("a line");
+    assert!(
+        second.contains(r#""stage":"begun""#) && second.contains(r#""verb":"watch""#),
+        "{second}"
+    );
+    let took = begun.elapsed();
+    assert!(took <= AUDIT_BEGUN_AFTER + Duration::from_secs(1), "{took:?}");
+    tokio::time::resume();
+    drop(stream);
+    let third = lines.recv().await.expect("a line");
+    assert!(
+        third.contains(r#""verb":"watch""#) && !third.contains("stage"),
+        "{third}"
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The door with real TLS and a real tunnel, behind which an agent is played.
 
 mod ending;
+mod keeping;
 mod lasting;
 mod world;
 
@@ -28,7 +29,7 @@ async fn a_read_goes_through_the_tunnel_in_the_name_of_who_asked() {
         .await;
     assert_eq!((answer.status, answer.body.as_str()), (StatusCode::OK, "pods"));
     assert!(answer.headers.contains_key("audit-id"));
-    let Seen { caller, head } = world.seen().await;
+    let Seen { caller, head, .. } = world.seen().await;
     assert_eq!(
         (caller.user.as_str(), caller.groups.as_slice()),
         ("ada", ["ops".to_owned()].as_slice())

@@ -61,6 +61,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: ops}]
 pub(super) struct Seen {
     pub(super) caller: Caller,
     pub(super) head: String,
+    /// On its how manyth stream.
+    pub(super) stream: usize,
 }
 
 /// An answer without an end, at the agent.
@@ -88,7 +90,7 @@ pub(super) struct World {
     dispatch: Arc<Dispatch>,
     seen: mpsc::Receiver<Seen>,
     endless: mpsc::Receiver<TunnelStream>,
-    _sessions: (Session, Session),
+    sessions: (Session, Session),
     folder: tempfile::TempDir,
     /// Signs people's certificates.
     clients: rcgen::Issuer<'static, rcgen::KeyPair>,
@@ -209,7 +211,7 @@ impl World {
             dispatch,
             seen,
             endless,
-            _sessions: (hub.session, agent.session),
+            sessions: (hub.session, agent.session),
             folder,
             clients,
             _stopped_when_dropped: stop.clone().drop_guard(),
@@ -359,6 +361,11 @@ impl World {
         Endless(stream.expect("it lives"))
     }
 
+    /// Streams of the hub that are open.
+    pub(super) fn streams(&self) -> usize {
+        self.sessions.0.streams()
+    }
+
     pub(super) fn seen_nothing(&self) -> bool {
         self.seen.is_empty()
     }
@@ -436,46 +443,74 @@ async fn tunnel() -> (tunnel::Tunnel, tunnel::Tunnel) {
 
 /// Answers as an agent does: `pods` to everything, an answer without an end to a watch.
 async fn play(mut incoming: Incoming, saw: mpsc::Sender<Seen>, held: mpsc::Sender<TunnelStream>) {
+    let mut streams = 0;
     while let Some(IncomingOpen { open, responder }) = incoming.next().await {
         let interactive = open.class == TargetClass::Interactive;
         assert!(interactive || open.class == TargetClass::ApiServer);
-        let (saw, held) = (saw.clone(), held.clone());
-        tokio::spawn(async move {
-            let mut stream = responder.accept().expect("it is there");
-            let caller = read_message(&mut stream).await.expect("a caller").expect("a caller");
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                head.push(stream.read_u8().await.expect("a request"));
+        let stream = responder.accept().expect("it is there");
+        tokio::spawn(serve((streams, interactive), stream, saw.clone(), held.clone()));
+        streams += 1;
+    }
+}
+
+/// One stream, with a request or, where that is asked for, several.
+async fn serve(
+    (number, interactive): (usize, bool),
+    mut stream: TunnelStream,
+    saw: mpsc::Sender<Seen>,
+    held: mpsc::Sender<TunnelStream>,
+) {
+    let caller: Caller = read_message(&mut stream).await.expect("a caller").expect("a caller");
+    let mut leaves = false;
+    loop {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            match stream.read_u8().await {
+                Ok(byte) => head.push(byte),
+                Err(_) => return,
             }
-            let head = String::from_utf8_lossy(&head).into_owned();
-            if head.contains("/refused ") {
-                return stream.reset(OpenCode::NotAllowed, "the policy says no");
-            }
-            let watches = head.contains("watch=true") || head.contains("follow=true");
-            let protocol = head.lines().find_map(|line| {
-                line.to_lowercase()
-                    .strip_prefix("upgrade: ")
-                    .map(|_| line["upgrade: ".len()..].to_owned())
-            });
-            let _sent = saw.send(Seen { caller, head }).await;
-            if interactive && let Some(protocol) = protocol {
-                let answer =
-                    format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n");
-                stream.write_all(answer.as_bytes()).await.expect("somebody listens");
-                let (mut reader, mut writer) = tokio::io::split(stream);
-                drop(tokio::io::copy(&mut reader, &mut writer).await);
-                return drop(writer.shutdown().await);
-            }
-            let answer = match watches {
-                true => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-                false => "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npods",
-            };
-            stream.write_all(answer.as_bytes()).await.expect("somebody listens");
-            if watches {
-                let _sent = held.send(stream).await;
-            } else {
-                drop(stream.shutdown().await);
-            }
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        if head.contains("/refused ") {
+            return stream.reset(OpenCode::NotAllowed, "the policy says no");
+        }
+        if leaves {
+            return stream.reset(OpenCode::Gone, "it is being left");
+        }
+        // At its next request.
+        leaves = head.contains("/leaves ");
+        let watches = head.contains("watch=true") || head.contains("follow=true");
+        let stays = head.to_lowercase().contains("connection: keep-alive\r\n");
+        let protocol = head.lines().find_map(|line| {
+            line.to_lowercase()
+                .strip_prefix("upgrade: ")
+                .map(|_| line["upgrade: ".len()..].to_owned())
         });
+        let seen = Seen {
+            caller: caller.clone(),
+            head,
+            stream: number,
+        };
+        let _sent = saw.send(seen).await;
+        if interactive && let Some(protocol) = protocol {
+            let answer =
+                format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.expect("somebody listens");
+            let (mut reader, mut writer) = tokio::io::split(stream);
+            drop(tokio::io::copy(&mut reader, &mut writer).await);
+            return drop(writer.shutdown().await);
+        }
+        let answer = match watches {
+            true => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            false => "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npods",
+        };
+        stream.write_all(answer.as_bytes()).await.expect("somebody listens");
+        if watches {
+            let _sent = held.send(stream).await;
+            return;
+        }
+        if !stays {
+            return drop(stream.shutdown().await);
+        }
     }
 }
