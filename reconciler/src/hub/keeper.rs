@@ -15,8 +15,9 @@ use tokio::time::Instant;
 use super::engine::{Event, Proposed, StateCommit, StateHead, StateRefs, Write};
 use super::keys::HubKeys;
 use super::peers::PeerKeys;
-use super::publish::{CommitId, Decision, Marks, StateError, StateRef, StateRepository, message};
+use super::publish::{CommitId, Decision, Followed, Marks, StateError, StateRef, StateRepository, message};
 use super::repository::Relation;
+use super::source::Source;
 use crate::telemetry::elapsed_ms;
 
 pub(super) use crate::fault::line as chain;
@@ -30,6 +31,8 @@ pub(super) struct Keeper {
     keys: Option<HubKeys>,
     /// Those of other hubs.
     others: Arc<PeerKeys>,
+    /// Whether a followed commit builds on the one that `rendered` was made from, as was found out last.
+    newer: Mutex<Option<(Revision, Revision, bool)>>,
 }
 
 /// Where the hub last knew its refs.
@@ -61,6 +64,7 @@ impl Keeper {
             newest: Mutex::default(),
             keys: None,
             others: Arc::default(),
+            newer: Mutex::default(),
         }
     }
 
@@ -88,7 +92,7 @@ impl Keeper {
 
     /// Where both refs stand, and whether the branch of the proposal that waits is there. Where `rendered` is not
     /// known, `released` says which commit it was made from. `writes` is the engine's count when the look began.
-    pub(super) fn look(&self, known: &Known, writes: u64) -> StateRefs {
+    pub(super) fn look(&self, source: &Source, known: &Known, writes: u64) -> StateRefs {
         let released = self.head(StateRef::Released, known.released.as_ref());
         let made_from = match &released {
             StateHead::At { commit, .. } => commit
@@ -102,9 +106,11 @@ impl Keeper {
         // Whether it can be read is said of the refs.
         let is_gone = |proposed: &&Proposed| matches!(self.repository.is_there(&proposed.branch), Ok(false));
         let gone = known.proposed.as_ref().filter(is_gone);
+        let rendered_head = self.head(StateRef::Rendered, rendered.as_ref());
         StateRefs {
             writes,
-            rendered: self.head(StateRef::Rendered, rendered.as_ref()),
+            followed: self.followed(source, &rendered_head, &released),
+            rendered: rendered_head,
             released,
             proposal_gone: gone.is_some(),
             keys_gone: known.keys && matches!(self.repository.is_there(self.repository.keys_branch()), Ok(false)),
@@ -195,6 +201,7 @@ impl Keeper {
                 elsewhere,
             } => self.register(&source, (wanted, elsewhere), seconds),
             Write::AgentKeys { fleet, done, asked } => self.replace_keys(&fleet, (done, asked), seconds),
+            Write::Follow(followed) => self.follow(&followed, seconds),
             Write::Released { parent, next } => {
                 let written = self.commit(StateRef::Released, parent.as_ref(), next, &BTreeMap::new(), seconds);
                 written.map(Event::ReleasedWritten)
@@ -335,6 +342,19 @@ impl Keeper {
         found.map(|content| Holdings::of(&content))
     }
 
+    /// Whether a followed commit builds on the one that `rendered` was made from, where that was found out last.
+    pub(super) fn known_newer(&self, followed: &Followed, from: &Revision) -> Option<bool> {
+        let known = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (followed_then, from_then, is_newer) = known.as_ref()?;
+        (*followed_then == followed.source && from_then == from).then_some(*is_newer)
+    }
+
+    /// It was found out.
+    pub(super) fn note_newer(&self, followed: &Followed, from: &Revision, is_newer: bool) {
+        let found = (followed.source.clone(), from.clone(), is_newer);
+        *self.newer.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+    }
+
     /// The repository itself.
     pub(super) fn repository(&self) -> &StateRepository {
         &self.repository
@@ -387,7 +407,6 @@ mod tests {
     use super::*;
     use crate::hub::publish::{Author, StateRefs};
     use crate::hub::repository::fixture::Fixture;
-    use crate::hub::source::Source;
 
     #[test]
     fn a_write_that_fails_says_what_to_do() {

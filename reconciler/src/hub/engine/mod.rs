@@ -14,6 +14,7 @@ mod behind;
 mod clusters;
 mod condition;
 mod event;
+mod followed;
 mod joins;
 mod key_wish;
 mod moved;
@@ -90,6 +91,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.end_write();
             if let Some(revision) = state.rendering.take() {
                 state.merged = Some(revision.clone());
+                state.following.rendered();
                 // A plan on top of its own outcome says the same, so it is not made again.
                 state.planned = Some((revision, Some(commit.commit.clone())));
             }
@@ -117,10 +119,15 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             effects.extend(dispatch_all(state));
             return effects;
         }
+        Event::Followed(revision) => followed::written(state, revision),
         refused @ (Event::WriteRefused | Event::WriteFailed { .. }) => {
             state.end_write();
             if let Event::WriteFailed { message } = refused {
                 state.write_failed = Some(message);
+            }
+            if state.following.refused(now) {
+                // Nothing that was planned was to be written.
+                return vec![Effect::LookAtState];
             }
             state.rendering = None;
             state.decided = None;
@@ -252,7 +259,8 @@ fn next(state: &mut State, now: i64) -> Vec<Effect> {
     if let Some(plan) = plan_due(state) {
         return vec![plan];
     }
-    let Some(write) = joins::due(state).or_else(|| agent_keys::due(state, now)) else {
+    let noted = followed::due(state, now).or_else(|| joins::due(state));
+    let Some(write) = noted.or_else(|| agent_keys::due(state, now)) else {
         return Vec::new();
     };
     state.begin_write();
@@ -341,6 +349,7 @@ fn planned_seen(state: &mut State, planned: Planned, now: i64) -> Vec<Effect> {
         && old != revision
     {
         state.leave_history(old);
+        state.following.rewritten();
     }
     state.accepted = Some(revision.clone());
     state.overtaken = false;
@@ -472,6 +481,7 @@ pub fn next_time(state: &State) -> Option<i64> {
         state.next_move_end(),
         behind::next_time(state),
         agent_keys::next_time(state),
+        followed::next_time(state),
     ]
     .into_iter()
     .flatten()

@@ -1,5 +1,6 @@
 mod agent_keys;
 mod approval;
+mod followed;
 mod in_turn;
 mod joins;
 mod leaving;
@@ -100,6 +101,7 @@ fn unreadable_is_not_empty() {
         proposal_gone: false,
         keys_gone: false,
         proposed_instead: None,
+        followed: Ok(None),
     };
     world.hear(Event::StateSeen(unreadable));
     assert_eq!(world.reason("StateKept"), "Unreadable");
@@ -369,6 +371,7 @@ fn a_look_that_was_overtaken_says_nothing() {
         proposal_gone: false,
         keys_gone: false,
         proposed_instead: None,
+        followed: Ok(None),
     };
     let effects = step(&mut world.state, Event::StateSeen(stale), 0);
     assert!(matches!(effects.as_slice(), [Effect::LookAtState]), "{effects:?}");
