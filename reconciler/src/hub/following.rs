@@ -1,5 +1,7 @@
 //! Which commit of source is followed, as the engine asks for it. Blocks.
 
+use std::sync::PoisonError;
+
 use render::Revision;
 
 use super::engine::{Event, StateCommit, StateHead};
@@ -7,6 +9,14 @@ use super::keeper::{Keeper, chain};
 use super::publish::{Followed, StateError};
 use super::repository::Relation;
 use super::source::Source;
+
+/// Whether a followed commit builds on the one that `rendered` was made from: they are the same at most looks.
+#[derive(Clone, Debug)]
+pub(super) struct Newer {
+    followed: Revision,
+    from: Revision,
+    is_newer: bool,
+}
 
 impl Keeper {
     /// The commit that is followed, where it is newer than the one that `rendered` was made from.
@@ -34,15 +44,21 @@ impl Keeper {
             // It was when it was noted, and nothing was rendered since.
             return from != Some(&followed.source);
         };
-        if let Some(known) = self.known_newer(followed, from) {
-            return known;
+        let mut known = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_these = |known: &&Newer| known.followed == followed.source && known.from == *from;
+        if let Some(known) = known.as_ref().filter(of_these) {
+            return known.is_newer;
         }
         let builds_on = match source.relation(from, &followed.source) {
             Ok(relation) => relation == Relation::Descendant,
             Err(_) => return false,
         };
         if builds_on || matches!(source.is_relation_told(from, &followed.source), Ok(true)) {
-            self.note_newer(followed, from, builds_on);
+            *known = Some(Newer {
+                followed: followed.source.clone(),
+                from: from.clone(),
+                is_newer: builds_on,
+            });
         }
         builds_on
     }

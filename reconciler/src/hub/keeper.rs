@@ -13,9 +13,10 @@ use render::{Digest, Published, Revision};
 use tokio::time::Instant;
 
 use super::engine::{Event, Proposed, StateCommit, StateHead, StateRefs, Write};
+use super::following::Newer;
 use super::keys::HubKeys;
 use super::peers::PeerKeys;
-use super::publish::{CommitId, Decision, Followed, Marks, StateError, StateRef, StateRepository, message};
+use super::publish::{CommitId, Decision, Marks, StateError, StateRef, StateRepository, message};
 use super::repository::Relation;
 use super::source::Source;
 use crate::telemetry::elapsed_ms;
@@ -31,8 +32,8 @@ pub(super) struct Keeper {
     keys: Option<HubKeys>,
     /// Those of other hubs.
     others: Arc<PeerKeys>,
-    /// Whether a followed commit builds on the one that `rendered` was made from, as was found out last.
-    newer: Mutex<Option<(Revision, Revision, bool)>>,
+    /// What was found out last of the commit that is followed.
+    pub(super) newer: Mutex<Option<Newer>>,
 }
 
 /// Where the hub last knew its refs.
@@ -340,19 +341,6 @@ impl Keeper {
         let mut heads = heads.into_iter().filter_map(|head| head.ok().flatten());
         let found = heads.find_map(|head| self.repository.content(head, digest).ok());
         found.map(|content| Holdings::of(&content))
-    }
-
-    /// Whether a followed commit builds on the one that `rendered` was made from, where that was found out last.
-    pub(super) fn known_newer(&self, followed: &Followed, from: &Revision) -> Option<bool> {
-        let known = self.newer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (followed_then, from_then, is_newer) = known.as_ref()?;
-        (*followed_then == followed.source && from_then == from).then_some(*is_newer)
-    }
-
-    /// It was found out.
-    pub(super) fn note_newer(&self, followed: &Followed, from: &Revision, is_newer: bool) {
-        let found = (followed.source.clone(), from.clone(), is_newer);
-        *self.newer.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
     }
 
     /// The repository itself.
