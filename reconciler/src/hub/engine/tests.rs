@@ -15,12 +15,14 @@ mod two_hubs;
 mod two_hubs_asking;
 mod world;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use render::model::SyncMode;
-use render::published::UnitPlacement;
-use render::{Fleet, UnitKey};
+use render::model::{Approval, SyncMode};
+use render::published::{Cause, UnitPlacement};
+use render::{ClusterName, Digest, Fleet, Published, Revision, UnitKey};
 
+use super::planning::record;
 use super::*;
 use crate::wire::{Held, Report};
 use world::*;

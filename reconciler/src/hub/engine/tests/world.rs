@@ -1,12 +1,14 @@
 //! A hub for tests whose effects are done at once, in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use render::guard::Holdings;
 use render::model::{Approval, Cluster, FleetSpec, Predictor, SyncMode};
+use render::plan::deltas;
 use render::predictor::Question;
 use render::published::{Placement, UnitPlacement, Variant};
-use render::{ClusterName, Digest, Fleet, ObjectKey, Plan, UnitKey, VariantName};
+use render::{ClusterName, Digest, Fleet, ObjectKey, Plan, Published, Revision, UnitKey, VariantName};
 
 use super::super::*;
 use crate::hub::publish::Followed;
