@@ -4,7 +4,9 @@
 //! it cannot. What a line says is whose log it is: the door for people has its own words, and `StreamLine` those of one stream
 //! to a cluster. A payload, a query and a credential are in neither.
 
+#[cfg(any(feature = "hub", feature = "agent"))]
 mod folded;
+#[cfg(any(feature = "hub", feature = "agent"))]
 mod stream;
 
 use std::io::{self, Write};
@@ -18,7 +20,9 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+#[cfg(any(feature = "hub", feature = "agent"))]
 pub(crate) use folded::{Alike, Folded};
+#[cfg(any(feature = "hub", feature = "agent"))]
 pub(crate) use stream::{Begun, StreamLine};
 
 use crate::limits::{AUDIT_LINES_MAX, AUDIT_RETRY, AUDIT_ROOM_TIMEOUT};

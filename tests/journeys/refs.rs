@@ -1,11 +1,12 @@
 //! Refs that move otherwise than forward: the source's are held or waited for, the hub's are put back.
 
-use flotilla_tests::pool;
+use flotilla_tests::{Flotilla, eventually, pool};
+use tunnel::SecretKey;
 
 use super::still::{
     Picture, assert_objects_unchanged, assert_unchanged, git_bare, objects, until_connected, until_reason, until_refs,
 };
-use super::support::{Fleet, GREETING, config_map};
+use super::support::{Fleet, GREETING, LIMIT, config_map};
 
 const ALL: &[&str] = &pool::NAMES;
 const REFS: [&str; 2] = ["refs/heads/flotilla/rendered", "refs/heads/flotilla/released"];
@@ -53,6 +54,57 @@ fn a_rewritten_history_is_held_until_a_commit_accepts_it() {
     fleet.kill_hub();
     fleet.start_hub(&["--on-rewrite", "follow"]);
     fleet.until_text(ALL, GREETING, "behind the back");
+}
+
+#[test]
+fn a_key_that_a_commit_took_away_stays_away_over_a_restart_before_a_rewritten_history() {
+    let mut fleet = Fleet::start_in_use();
+    let rendered = fleet.repository.head(REFS[0]);
+    let other = SecretKey::generate().expect("there is randomness").public().to_string();
+    let file = format!(
+        "apiVersion: fleet.flotilla.dev/v1alpha1\nkind: ManagedCluster\nmetadata: {{name: bogota, labels: {{place: bogota}}}}\n\
+         spec: {{publicKeys: ['{other}']}}\n"
+    );
+    let old = fleet.push("Lock bogota out", &[("clusters/bogota.yaml", &file)]);
+    until_logged(fleet.agent("bogota"), "revoked");
+    until_followed(&fleet, &old);
+    assert_eq!(fleet.repository.head(REFS[0]), rendered, "nothing is rendered for it");
+
+    fleet.kill_hub();
+    fleet.kill_agent("bogota");
+    fleet.repository.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    fleet
+        .repository
+        .write("feeds/web/greeting.yaml", greeting("taken back"));
+    fleet.repository.commit("Greet otherwise");
+    fleet.repository.force_push();
+    git_bare(&fleet, &["gc", "--quiet", "--prune=now"]);
+    fleet.start_hub(&[]);
+    fleet.start_agent("bogota");
+    until_reason(&fleet, "SourceVerified", "HistoryRewritten");
+    until_logged(fleet.hub(), "Agent connected.");
+    until_logged(fleet.agent("bogota"), "identity-refused");
+    let log = fleet.agent("bogota").log();
+    assert!(!log.contains("Connected to hub."), "{log}");
+}
+
+#[track_caller]
+fn until_logged(child: &Flotilla, words: &str) {
+    eventually(LIMIT, &format!("{words:?} is logged"), || {
+        let log = child.log();
+        log.contains(words).then_some(()).ok_or(log)
+    });
+}
+
+#[track_caller]
+fn until_followed(fleet: &Fleet, commit: &str) {
+    eventually(LIMIT, "a commit is noted as followed", || {
+        let note = fleet
+            .repository
+            .git_bare(&["log", "-1", "--format=%B", "refs/flotilla/followed"]);
+        let said = note.ok()?;
+        said.contains(commit).then_some(()).ok_or(said)
+    });
 }
 
 fn delete(fleet: &Fleet, name: &str) {

@@ -160,11 +160,13 @@ impl Kinds {
     }
 
     /// Each kind once, at the version that its group prefers.
+    #[cfg(any(feature = "hub", feature = "agent"))]
     pub(super) fn preferred(&self) -> impl Iterator<Item = &Arc<ServedKind>> {
         self.served.values().filter_map(|versions| versions.first())
     }
 
     /// The groups that do not answer right now.
+    #[cfg(any(feature = "hub", feature = "agent"))]
     pub(super) fn away(&self) -> impl Iterator<Item = &str> {
         self.stale.iter().map(String::as_str)
     }

@@ -17,6 +17,7 @@ mod backoff;
 pub mod capacity;
 mod client;
 mod decrypt;
+#[cfg(any(feature = "hub", feature = "agent"))]
 mod dependants;
 mod discovery;
 mod drift;
@@ -61,11 +62,14 @@ use render::{ByObject, UnitKey};
 
 use crate::wire::Held;
 
+#[cfg(any(feature = "hub", feature = "agent"))]
 pub(crate) use backoff::Backoff;
+#[cfg(any(feature = "hub", feature = "agent"))]
 pub(crate) use request::{RequestError, bounded};
 
 pub use applier::{ApplierOptions, ApplyError, run};
 pub use client::{ApiServer, ClientError, check_kubeconfig};
+#[cfg(any(feature = "hub", feature = "agent"))]
 pub(crate) use dependants::look as dependants;
 #[cfg(feature = "agent")]
 pub(crate) use discovery::{Plural, plurals};

@@ -52,6 +52,7 @@ pub enum LoginError {
 
 impl Unreached {
     /// The word for an error of kube's.
+    #[cfg(any(feature = "hub", feature = "agent"))]
     pub(crate) fn of(error: &kube::Error) -> Self {
         if chain(error).any(|error| error.is::<LoginError>() || error.is::<AuthError>()) {
             return Self::Login;

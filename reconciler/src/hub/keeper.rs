@@ -13,10 +13,12 @@ use render::{Digest, Published, Revision};
 use tokio::time::Instant;
 
 use super::engine::{Event, Proposed, StateCommit, StateHead, StateRefs, Write};
+use super::following::Newer;
 use super::keys::HubKeys;
 use super::peers::PeerKeys;
 use super::publish::{CommitId, Decision, Marks, StateError, StateRef, StateRepository, message};
 use super::repository::Relation;
+use super::source::Source;
 use crate::telemetry::elapsed_ms;
 
 pub(super) use crate::fault::line as chain;
@@ -30,6 +32,8 @@ pub(super) struct Keeper {
     keys: Option<HubKeys>,
     /// Those of other hubs.
     others: Arc<PeerKeys>,
+    /// What was found out last of the commit that is followed.
+    pub(super) newer: Mutex<Option<Newer>>,
 }
 
 /// Where the hub last knew its refs.
@@ -61,6 +65,7 @@ impl Keeper {
             newest: Mutex::default(),
             keys: None,
             others: Arc::default(),
+            newer: Mutex::default(),
         }
     }
 
@@ -88,7 +93,7 @@ impl Keeper {
 
     /// Where both refs stand, and whether the branch of the proposal that waits is there. Where `rendered` is not
     /// known, `released` says which commit it was made from. `writes` is the engine's count when the look began.
-    pub(super) fn look(&self, known: &Known, writes: u64) -> StateRefs {
+    pub(super) fn look(&self, source: &Source, known: &Known, writes: u64) -> StateRefs {
         let released = self.head(StateRef::Released, known.released.as_ref());
         let made_from = match &released {
             StateHead::At { commit, .. } => commit
@@ -102,9 +107,11 @@ impl Keeper {
         // Whether it can be read is said of the refs.
         let is_gone = |proposed: &&Proposed| matches!(self.repository.is_there(&proposed.branch), Ok(false));
         let gone = known.proposed.as_ref().filter(is_gone);
+        let rendered_head = self.head(StateRef::Rendered, rendered.as_ref());
         StateRefs {
             writes,
-            rendered: self.head(StateRef::Rendered, rendered.as_ref()),
+            followed: self.followed(source, &rendered_head, &released),
+            rendered: rendered_head,
             released,
             proposal_gone: gone.is_some(),
             keys_gone: known.keys && matches!(self.repository.is_there(self.repository.keys_branch()), Ok(false)),
@@ -195,6 +202,7 @@ impl Keeper {
                 elsewhere,
             } => self.register(&source, (wanted, elsewhere), seconds),
             Write::AgentKeys { fleet, done, asked } => self.replace_keys(&fleet, (done, asked), seconds),
+            Write::Follow(followed) => self.follow(&followed, seconds),
             Write::Released { parent, next } => {
                 let written = self.commit(StateRef::Released, parent.as_ref(), next, &BTreeMap::new(), seconds);
                 written.map(Event::ReleasedWritten)
@@ -387,7 +395,6 @@ mod tests {
     use super::*;
     use crate::hub::publish::{Author, StateRefs};
     use crate::hub::repository::fixture::Fixture;
-    use crate::hub::source::Source;
 
     #[test]
     fn a_write_that_fails_says_what_to_do() {

@@ -14,11 +14,11 @@ use crate::telemetry::elapsed_ms;
 
 /// Looks. What cannot be read is said so, and is never taken for an empty branch.
 ///
-/// Also says whether the accepted commit builds on the one that `rendered` was made from, as far as that can be said.
+/// Also says whether the accepted commit builds on the newest one that the state repository names, as far as that can be said.
 pub(super) fn look(source: &Source, judged_by: &JudgedBy, on_rewrite: OnRewrite) -> (Head, bool) {
     let started = Instant::now();
     let accepted = judged_by.accepted.as_ref();
-    let newer = judged_by.rendered_from.as_ref();
+    let newer = judged_by.named.as_ref();
     let newer = newer.filter(|from| accepted.is_some_and(|accepted| descends(source, accepted, from)));
     let head = || {
         let revision = source.head()?.revision;

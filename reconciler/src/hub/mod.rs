@@ -23,6 +23,7 @@ mod doorstep;
 #[cfg(test)]
 mod ending_tests;
 pub mod engine;
+mod following;
 mod gateway;
 pub mod git;
 mod guarding;

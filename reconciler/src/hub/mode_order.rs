@@ -101,6 +101,12 @@ impl ModeOrder {
         self.deepened.subscribe()
     }
 
+    /// Says that more history came.
+    #[cfg(test)]
+    pub(super) fn deepen(&self) {
+        self.deepened.send_modify(|times| *times += 1);
+    }
+
     /// An envelope with the hub's word that its mode comes after the one that the cluster goes by, where that is so and
     /// makes a difference.
     pub(super) async fn placed(&self, envelope: Arc<Envelope>, held: Option<&Held>) -> Arc<Envelope> {

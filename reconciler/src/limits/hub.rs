@@ -50,6 +50,8 @@ pub const EVENTS_MAX: usize = 1_024;
 
 /// How long a refused write rests before its refs are looked at again.
 pub const WRITE_RETRY: Duration = Duration::from_millis(500);
+/// How long the note of which commit is followed rests after it was refused, in seconds: whatever else waits has its turn.
+pub const FOLLOW_RETRY_SECONDS: i64 = 60;
 /// How long a write rests at most that fails again and again, as on a full disk.
 pub const WRITE_RETRY_MAX: Duration = Duration::from_secs(30);
 

@@ -3,13 +3,19 @@
 //! A list of those that go on, since one of those that do not is never complete: credentials, impersonation, other methods
 //! than the request line's, and whatever a server learns to believe next.
 
+#[cfg(feature = "agent")]
+mod answer;
+
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SEC_WEBSOCKET_ACCEPT,
-    SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, SET_COOKIE, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT, WWW_AUTHENTICATE,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE, USER_AGENT,
 };
 
+#[cfg(feature = "agent")]
+pub(crate) use answer::answered;
+
+#[cfg(feature = "agent")]
 use crate::limits::CALLER_NAME_CHARS_MAX;
 
 /// What any request may say.
@@ -34,20 +40,6 @@ const UPGRADING: [HeaderName; 6] = [
     HeaderName::from_static("x-stream-protocol-version"),
 ];
 
-/// What of an answer concerns the two at the ends of one connection, or the credential of who asked.
-const ANSWERED_HERE: [HeaderName; 10] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    SET_COOKIE,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    WWW_AUTHENTICATE,
-];
-
 /// A token in a WebSocket's list of protocols, which an API server takes for a credential.
 const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
@@ -55,17 +47,20 @@ const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 const REQUEST_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Asks that the stream stays for the same person's next request, and says what this one is called.
+#[cfg(feature = "hub")]
 pub(crate) fn keep(headers: &mut HeaderMap, request_id: HeaderValue) {
     headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
     headers.insert(REQUEST_ID, request_id);
 }
 
 /// Whether a request asks that its stream stays.
+#[cfg(feature = "agent")]
 pub(crate) fn is_kept(headers: &HeaderMap) -> bool {
     of_connection(headers).any(|name| name.eq_ignore_ascii_case("keep-alive"))
 }
 
 /// What a request is called.
+#[cfg(feature = "agent")]
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(REQUEST_ID)?.to_str().ok()?;
     (id.len() <= CALLER_NAME_CHARS_MAX).then_some(id)
@@ -138,24 +133,11 @@ fn without_tokens(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes out of an answer what is not for the asker. One that changes the protocol keeps what says so.
-pub(crate) fn answered(headers: &mut HeaderMap, upgraded: bool) {
-    let named: Vec<HeaderName> = of_connection(headers).filter_map(|name| name.parse().ok()).collect();
-    for name in ANSWERED_HERE.iter().chain(&named) {
-        if !(upgraded && (*name == CONNECTION || *name == UPGRADE)) {
-            headers.remove(name);
-        }
-    }
-    if !upgraded {
-        headers.remove(SEC_WEBSOCKET_ACCEPT);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    pub(super) fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let pairs = pairs.iter();
         pairs
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
@@ -218,38 +200,5 @@ mod tests {
         assert!(!upgrades(&headers(&[("connection", "keep-alive")])));
         let unnamed = headers(&[("connection", "upgrade")]);
         assert!(!names_protocol(&unnamed) && passed(&unnamed, true).is_empty());
-    }
-
-    #[test]
-    fn an_answer_keeps_what_is_for_the_asker() {
-        let mut answer = headers(&[
-            ("content-type", "application/json"),
-            ("content-length", "2"),
-            ("warning", "299 - old"),
-            ("retry-after", "1"),
-            ("audit-id", "a"),
-            ("connection", "close, x-own"),
-            ("x-own", "1"),
-            ("transfer-encoding", "chunked"),
-            ("www-authenticate", "Bearer"),
-            ("set-cookie", "a=b"),
-        ]);
-        answered(&mut answer, false);
-        let mut names: Vec<&str> = answer.keys().map(HeaderName::as_str).collect();
-        names.sort_unstable();
-        assert_eq!(
-            names,
-            ["audit-id", "content-length", "content-type", "retry-after", "warning"]
-        );
-        let mut switched = headers(&[
-            ("connection", "upgrade"),
-            ("upgrade", "websocket"),
-            ("set-cookie", "a=b"),
-        ]);
-        answered(&mut switched, true);
-        assert_eq!(
-            switched,
-            headers(&[("connection", "upgrade"), ("upgrade", "websocket")])
-        );
     }
 }

@@ -11,6 +11,7 @@ mod dependants;
 mod envelope;
 mod facts;
 mod framing;
+#[cfg(any(feature = "hub", feature = "agent"))]
 pub(crate) mod headers;
 mod intake;
 mod modes;
@@ -28,6 +29,7 @@ pub use envelope::{ContentRequest, Deliver, DeliverReply, Envelope, EnvelopeUnit
 pub use facts::{Facts, NodeFacts, NodeStatistics};
 pub use framing::{FramingError, read_message, read_message_within, write_message};
 pub use intake::Intake;
+#[cfg(feature = "hub")]
 pub(crate) use modes::takes_mode;
 pub use peer::{
     Hop, HopError, PeerWord, StandingTunnel, TUNNEL_TARGET, TunnelEnd, TunnelRefusal, TunnelSeen, TunnelWord, WITH_ASKS,

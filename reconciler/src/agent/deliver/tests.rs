@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::journal::Journal;
 use super::*;
 use crate::computing::tests::is_elsewhere;
-use crate::wire::{EnvelopeUnit, list_digest};
+use crate::wire::{ContentRequest, Deliver, DeliverReply, EnvelopeUnit, list_digest, read_message, write_message};
 
 fn content(text: &str) -> Description {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"text": text}});

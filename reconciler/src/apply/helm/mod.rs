@@ -51,6 +51,7 @@ use self::touched::Touches;
 use crate::limits::RELEASE_NEWS_MAX;
 use crate::wire::Corrections;
 
+#[cfg(any(feature = "hub", feature = "agent"))]
 pub(super) use self::live::LABEL_OWNER;
 pub(super) use self::news::{News, Order, Told};
 #[cfg(feature = "hub")]

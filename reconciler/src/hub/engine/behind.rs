@@ -10,8 +10,9 @@ use render::{Revision, schedule};
 
 use super::event::{Effect, Planned};
 use super::moved::Moved;
+use super::next;
+use super::planning::{decision, plan_of};
 use super::state::State;
-use super::{decision, next, plan_of};
 
 /// What is known of the revision that is merged, while a newer one waits.
 #[derive(Clone, Debug, Default)]

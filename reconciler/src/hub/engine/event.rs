@@ -14,7 +14,7 @@ use tunnel::PublicKey;
 
 use super::state::{Proposed, StateCommit};
 use crate::hub::knocks::Knock;
-use crate::hub::publish::{Elsewhere, KeysAsked, Registrations, SourceCommit};
+use crate::hub::publish::{Elsewhere, Followed, KeysAsked, Registrations, SourceCommit};
 use crate::wire::Report;
 
 /// Something happened; the engine looks at its own pace.
@@ -26,7 +26,7 @@ pub enum Event {
         head: Head,
         /// What its relation was judged by. Judged by something else than counts now, it is looked at again.
         judged_by: JudgedBy,
-        /// Whether the accepted commit builds on the one that `rendered` was made from, or nobody here can say.
+        /// Whether the accepted commit builds on the newest one that the state repository names, or nobody here can say.
         covered: bool,
     },
     /// `rendered` and `released` were looked at.
@@ -67,6 +67,8 @@ pub enum Event {
     },
     /// `released` stands at this commit now.
     ReleasedWritten(StateCommit),
+    /// A hub that restarts knows this commit of source by now.
+    Followed(Revision),
     /// A ref was not where the write expected it, or a remote did not take it.
     WriteRefused,
     /// The repository could not be written.
@@ -178,8 +180,9 @@ pub enum Event {
 pub struct JudgedBy {
     /// The accepted commit.
     pub accepted: Option<Revision>,
-    /// The commit that `rendered` was made from, which another hub may have seen first.
-    pub rendered_from: Option<Revision>,
+    /// The newest commit that the state repository names, which another hub may have seen first: that `rendered` was made
+    /// from, or a later one that is followed.
+    pub named: Option<Revision>,
 }
 
 /// Where the source branch stands.
@@ -250,6 +253,9 @@ pub struct StateRefs {
     pub keys_gone: bool,
     /// Where it was: what another hub proposes in its place, of the same commit of source.
     pub proposed_instead: Option<Proposed>,
+    /// The commit of source that is followed, where it is newer than the one that `rendered` was made from; or why nobody
+    /// can say.
+    pub followed: Result<Option<Revision>, String>,
 }
 
 /// Where a state ref stands.
@@ -404,6 +410,8 @@ pub enum Write {
         /// What is known of who asks.
         asked: KeysAsked,
     },
+    /// Remember which commit of source is followed.
+    Follow(Followed),
     /// A new commit of `released`.
     Released {
         /// Where the ref must stand.

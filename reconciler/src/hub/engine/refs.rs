@@ -3,7 +3,7 @@
 use super::event::{Effect, StateHead, StateRefs, Write};
 use super::recovery::{self, Sought};
 use super::state::{State, StateCommit};
-use super::{dispatch_all, next, proposals};
+use super::{dispatch_all, followed, next, proposals};
 
 /// Takes in where the state refs stand: what others may move is followed, and what they may not is put back.
 pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Effect> {
@@ -14,6 +14,14 @@ pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Ef
         return Vec::new();
     }
     let first = !state.state_seen;
+    let followed = match refs.followed {
+        Ok(followed) => followed,
+        Err(message) => {
+            // What is older would let in who was shut out since.
+            state.state_unreadable = Some(message);
+            return Vec::new();
+        }
+    };
     match (refs.rendered, refs.released) {
         (StateHead::Unreadable(message), _) | (_, StateHead::Unreadable(message)) => {
             state.state_unreadable = Some(message);
@@ -36,6 +44,9 @@ pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Ef
                 state.source = None;
                 effects.push(Effect::LookAtSource);
                 state.stale_proposals = true;
+            }
+            if followed::seen(state, followed, first) {
+                effects.push(Effect::LookAtSource);
             }
             state.joins.looked();
             if refs.keys_gone {
@@ -122,6 +133,7 @@ fn rendered_seen(state: &mut State, seen: StateHead, first: bool) -> Option<Effe
                 // back, and a release would not know what is suspended.
                 state.overtaken = true;
                 state.source = None;
+                state.following.rendered_moved();
                 return Some(Effect::LookAtSource);
             }
             None

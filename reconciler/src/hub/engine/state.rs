@@ -15,6 +15,7 @@ use super::behind::Behind;
 use super::clusters::ClusterState;
 use super::condition::Condition;
 use super::event::{Effect, Head, JudgedBy, Relation};
+use super::followed::Following;
 use super::joins::Joins;
 use super::peers::Peers;
 use super::recovery::{Recovery, Sought};
@@ -95,6 +96,8 @@ pub struct State {
     pub(super) sought: Option<Sought>,
     /// `rendered` was made by another hub, from a commit of which this one may not know the fleet yet.
     pub(super) overtaken: bool,
+    /// The commit that a hub that restarts knows its clusters by.
+    pub(super) following: Following,
     pub(super) adoption_failed: BTreeMap<Revision, String>,
     /// Told to begin a new lineage where `released` is missing, whatever clusters hold.
     pub(super) new_lineage: bool,
@@ -252,8 +255,13 @@ impl State {
     pub fn judged_by(&self) -> JudgedBy {
         JudgedBy {
             accepted: self.accepted_or_published(),
-            rendered_from: self.rendered_from().cloned(),
+            named: self.named(),
         }
+    }
+
+    /// The newest commit of source that the state repository names.
+    pub(super) fn named(&self) -> Option<Revision> {
+        self.following.found().or(self.rendered_from()).cloned()
     }
 
     /// The commit of source that `rendered` was made from.
@@ -261,11 +269,12 @@ impl State {
         Some(&self.rendered.as_ref()?.published.record.as_ref()?.source)
     }
 
-    /// The source commit whose descendants are followed: the newest that was planned, else the one that
-    /// the published decisions were made on.
+    /// The source commit whose descendants are followed: the newest that was planned, else the one that was noted as
+    /// such, else the one that the published decisions were made on.
     pub fn accepted_or_published(&self) -> Option<Revision> {
         let published = || Some(self.previous().record.as_ref()?.source.clone());
-        self.accepted.clone().or_else(published)
+        let known = self.accepted.as_ref().or(self.following.found());
+        known.cloned().or_else(published)
     }
 
     /// The envelope for a registered cluster; `None` while nothing was released, or the hub recovers.
@@ -417,6 +426,7 @@ impl State {
             .map(|cluster| (cluster.clone(), self.mode(cluster)))
             .collect();
         let before = self.fleet.replace(Arc::clone(&fleet));
+        self.following.fleet_taken(before.as_deref(), &fleet);
         self.findings = findings;
         let names_other_lineage = before
             .as_ref()

@@ -1,5 +1,6 @@
 mod agent_keys;
 mod approval;
+mod followed;
 mod in_turn;
 mod joins;
 mod leaving;
@@ -14,12 +15,14 @@ mod two_hubs;
 mod two_hubs_asking;
 mod world;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use render::model::SyncMode;
-use render::published::UnitPlacement;
-use render::{Fleet, UnitKey};
+use render::model::{Approval, SyncMode};
+use render::published::{Cause, UnitPlacement};
+use render::{ClusterName, Digest, Fleet, Published, Revision, UnitKey};
 
+use super::planning::record;
 use super::*;
 use crate::wire::{Held, Report};
 use world::*;
@@ -100,6 +103,7 @@ fn unreadable_is_not_empty() {
         proposal_gone: false,
         keys_gone: false,
         proposed_instead: None,
+        followed: Ok(None),
     };
     world.hear(Event::StateSeen(unreadable));
     assert_eq!(world.reason("StateKept"), "Unreadable");
@@ -369,6 +373,7 @@ fn a_look_that_was_overtaken_says_nothing() {
         proposal_gone: false,
         keys_gone: false,
         proposed_instead: None,
+        followed: Ok(None),
     };
     let effects = step(&mut world.state, Event::StateSeen(stale), 0);
     assert!(matches!(effects.as_slice(), [Effect::LookAtState]), "{effects:?}");

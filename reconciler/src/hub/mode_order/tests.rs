@@ -7,7 +7,7 @@ use render::{ClusterName, Revision};
 
 use super::*;
 use crate::hub::repository::fixture::Fixture;
-use crate::hub::session::{is_news, news};
+use crate::hub::session::news::{is_news, news};
 use crate::wire::{Intake, list_digest};
 
 const MODES: [SyncMode; 3] = [SyncMode::Dual, SyncMode::Pull, SyncMode::Push];
@@ -295,7 +295,7 @@ async fn an_answer_that_may_be_another_one_later_counts_for_a_minute_and_until_m
             assert_eq!(order.comes_after(&pair).await, held == 1);
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
-        order.deepened.send_modify(|times| *times += 1);
+        order.deepen();
         assert_eq!(order.comes_after(&pair).await, held == 1);
         assert_eq!(asked.load(Ordering::Relaxed), 2, "more history came");
         tokio::time::advance(MODE_ORDER_TRUSTED).await;

@@ -48,6 +48,7 @@ impl World {
             proposal_gone: false,
             keys_gone: false,
             proposed_instead: None,
+            followed: Ok(None),
         }));
         world
     }

@@ -218,6 +218,14 @@ impl Holder {
         }
     }
 
+    /// With a hub that it knows, which has dialled it, and whose key is told too.
+    async fn dialled() -> (Self, tunnel::Tunnel, Arc<SecretKey>) {
+        let own = key();
+        let holder = Self::start(vec![own.public()]).await;
+        let tunnel = holder.dial(name("b"), Arc::clone(&own)).await;
+        (holder, tunnel.expect("its key is known"), own)
+    }
+
     fn peer(&self) -> Peer {
         Peer {
             url: self.url.clone(),
@@ -277,21 +285,26 @@ struct Hearer {
 impl Hearer {
     /// Whose fleet has this key of oslo.
     fn start(holder: &Holder, own: Arc<SecretKey>, oslo: &PublicKey) -> Self {
+        let registry = Registry::default();
+        registry.replace(&fleet("Dual", Some(oslo)), &BTreeMap::new());
+        Self::by(holder, own, Arc::new(registry))
+    }
+
+    /// By what is known here.
+    fn by(holder: &Holder, own: Arc<SecretKey>, registry: Arc<Registry>) -> Self {
         let (events, heard) = mpsc::channel(16);
-        let peer_keys = Arc::new(PeerKeys::of(&[holder.peer()]));
         let dialling = Dialling {
             keys: alone(&own),
-            peer_keys,
+            peer_keys: Arc::new(PeerKeys::of(&[holder.peer()])),
             server_id: "b".to_owned(),
             dispatch: Arc::default(),
             connections: Arc::default(),
-            registry: Arc::default(),
+            registry,
             events,
             endpoints: Arc::new(Endpoints::new(vec!["wss://own".to_owned()])),
             first_words: Arc::new(FirstWords::of([holder.url.clone()])),
             others: Others::default(),
         };
-        dialling.registry.replace(&fleet("Dual", Some(oslo)), &BTreeMap::new());
         let stop = CancellationToken::new();
         Self {
             dispatch: Arc::clone(&dialling.dispatch),
@@ -315,6 +328,13 @@ impl Hearer {
             ),
             other => unreachable!("{other:?}"),
         }
+    }
+
+    /// It ends, and in good order.
+    async fn ended(self) {
+        self.stop.cancel();
+        let following = timeout(SOON, self.following).await.expect("it ends");
+        following.expect("without a panic");
     }
 
     async fn lost(&mut self) {
@@ -420,11 +440,7 @@ async fn a_cluster_that_another_hub_holds_is_heard_of_and_reached_by_one_hop() {
     assert!(hearer.dispatch.door(&cluster("oslo")).is_none(), "and with it the way");
     let silent = said("oslo").await;
     assert!(silent[0]["error"].is_string(), "{silent:#}");
-    hearer.stop.cancel();
-    timeout(SOON, hearer.following)
-        .await
-        .expect("it ends")
-        .expect("without a panic");
+    hearer.ended().await;
 }
 
 #[tokio::test]
@@ -473,12 +489,7 @@ async fn a_hub_whose_key_is_replaced_is_followed_and_no_hop_is_dropped() {
 
 #[tokio::test]
 async fn the_owner_of_a_hop_refuses_what_its_own_revision_or_flag_does_not_allow_and_writes_it_down() {
-    let own = key();
-    let holder = Holder::start(vec![own.public()]).await;
-    let tunnel = holder
-        .dial(name("b"), Arc::clone(&own))
-        .await
-        .expect("its key is known");
+    let (holder, tunnel, own) = Holder::dialled().await;
     let to = |class: TargetClass, target: &str| Open {
         class,
         request_id: "a-1".to_owned(),
@@ -584,44 +595,19 @@ async fn what_is_denied_here_does_not_come_back_by_another_hub() {
 
 #[tokio::test]
 async fn a_hub_whose_key_is_denied_is_let_in_no_more_and_loses_what_stands() {
-    let own = key();
-    let holder = Holder::start(vec![own.public()]).await;
-    let stands = holder
-        .dial(name("b"), Arc::clone(&own))
-        .await
-        .expect("its key is known");
+    let (holder, stands, own) = Holder::dialled().await;
     let list = Denied::parse(&own.public().to_string()).expect("a list");
     holder.registry.deny(list);
     timeout(SOON, stands.session.closed()).await.expect("it is over");
     assert!(holder.dial(name("b"), own).await.is_err());
     // Nor is it dialled, or waited for.
-    let (registry, first_words) = (
-        Arc::clone(&holder.registry),
-        Arc::new(FirstWords::of([holder.url.clone()])),
-    );
-    let (events, mut heard) = mpsc::channel(16);
-    let dialling = Dialling {
-        keys: alone(&key()),
-        peer_keys: Arc::new(PeerKeys::of(&[holder.peer()])),
-        server_id: "b".to_owned(),
-        dispatch: Arc::default(),
-        connections: Arc::default(),
-        registry: Arc::clone(&registry),
-        events,
-        endpoints: Arc::default(),
-        first_words: Arc::clone(&first_words),
-        others: Others::default(),
-    };
-    registry.deny(Denied::parse(&holder.key.public().to_string()).expect("a list"));
-    let stop = CancellationToken::new();
-    let following = tokio::spawn(follow(holder.peer(), dialling, stop.clone()));
-    timeout(SOON, first_words.over()).await.expect("it is over at once");
-    assert!(heard.try_recv().is_err(), "it told nothing");
-    stop.cancel();
-    timeout(SOON, following)
-        .await
-        .expect("it ends")
-        .expect("without a panic");
+    let list = Denied::parse(&holder.key.public().to_string()).expect("a list");
+    holder.registry.deny(list);
+    let mut hearer = Hearer::by(&holder, key(), Arc::clone(&holder.registry));
+    let over = hearer.first_words.over();
+    timeout(SOON, over).await.expect("it is over at once");
+    assert!(hearer.heard.try_recv().is_err(), "it told nothing");
+    hearer.ended().await;
 }
 
 #[tokio::test]
@@ -697,9 +683,7 @@ async fn a_hop_that_its_caller_gave_up_leaves_its_line() {
 
 #[tokio::test]
 async fn a_second_hop_is_a_loop_and_what_is_no_read_is_not_passed_on() {
-    let own = key();
-    let holder = Holder::start(vec![own.public()]).await;
-    let tunnel = holder.dial(name("b"), own).await.expect("its key is known");
+    let (_holder, tunnel, _) = Holder::dialled().await;
     let refused = async |open: Open| match tunnel.opener.request(open).await {
         Ok(_) => None,
         Err(error) => Some(error.code),
@@ -731,12 +715,7 @@ async fn a_second_hop_is_a_loop_and_what_is_no_read_is_not_passed_on() {
 
 #[tokio::test]
 async fn a_hop_whose_target_cannot_be_read_leaves_its_line() {
-    let own = key();
-    let holder = Holder::start(vec![own.public()]).await;
-    let tunnel = holder
-        .dial(name("b"), Arc::clone(&own))
-        .await
-        .expect("its key is known");
+    let (holder, tunnel, own) = Holder::dialled().await;
     for target in ["oslo", "2/oslo/", "1/No Name/"] {
         let refused = tunnel.opener.request(open(target)).await;
         assert_eq!(

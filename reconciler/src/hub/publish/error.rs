@@ -116,6 +116,14 @@ pub enum StateError {
         #[source]
         source: Box<LayoutError>,
     },
+    /// The ref that remembers the followed commit does not say which.
+    #[error(
+        "the ref {name} does not say which commit of source is followed; hint: remove it, and the next commit is noted anew"
+    )]
+    FollowedGarbled {
+        /// Its full name.
+        name: String,
+    },
     /// An object could not be written.
     #[error("failed to write to the state repository")]
     Write(#[source] gix::Error),

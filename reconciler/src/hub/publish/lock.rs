@@ -9,7 +9,12 @@ use crate::limits::REF_LOCK_STALE;
 
 /// Removes the locks of our refs, and of `packed-refs`, that are too old to be held by anybody.
 pub(super) fn remove_stale(common_dir: &Path, refs: &StateRefs) {
-    let ours = [refs.rendered.as_str(), refs.released.as_str(), "packed-refs"];
+    let ours = [
+        refs.rendered.as_str(),
+        refs.released.as_str(),
+        refs.followed.as_str(),
+        "packed-refs",
+    ];
     let mut locks: Vec<PathBuf> = ours
         .iter()
         .map(|name| common_dir.join(format!("{name}.lock")))

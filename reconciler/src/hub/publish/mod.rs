@@ -16,6 +16,7 @@ mod agent_keys;
 mod commit_index;
 mod content;
 mod error;
+mod followed;
 mod key_note;
 mod lock;
 mod memories;
@@ -30,6 +31,7 @@ mod write;
 
 pub use agent_keys::KeysFound;
 pub use error::StateError;
+pub use followed::Followed;
 pub use key_note::{KeyNote, KeysAsked, Sorted};
 pub use message::message;
 pub use proposal::{Proposal, Standing};

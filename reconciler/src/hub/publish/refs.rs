@@ -26,6 +26,8 @@ pub struct StateRefs {
     pub keys: String,
     /// The ref that remembers which of them were proposed, and which a person closed. Default `refs/flotilla/keys-asked`.
     pub keys_asked: String,
+    /// The ref that remembers the commit of source that is followed. Default `refs/flotilla/followed`.
+    pub followed: String,
 }
 
 impl Default for StateRefs {
@@ -37,6 +39,7 @@ impl Default for StateRefs {
             register_prefix: "flotilla/register-".to_owned(),
             keys: "flotilla/keys".to_owned(),
             keys_asked: "refs/flotilla/keys-asked".to_owned(),
+            followed: "refs/flotilla/followed".to_owned(),
         }
     }
 }
@@ -58,6 +61,7 @@ impl StateRefs {
             register_prefix: full(&self.register_prefix),
             keys: full(&self.keys),
             keys_asked: full(&self.keys_asked),
+            followed: full(&self.followed),
         };
         for name in [&refs.rendered, &refs.released, &format!("{}x", refs.proposed_prefix)] {
             if gix::refs::FullName::try_from(name.as_str()).is_err() {
@@ -86,6 +90,7 @@ impl StateRefs {
             &self.proposed_prefix,
             &self.keys,
             &self.keys_asked,
+            &self.followed,
         ];
         ours.iter().any(|ours| collide(ours, name)) || name.starts_with(&self.register_prefix)
     }

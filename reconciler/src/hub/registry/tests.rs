@@ -102,6 +102,51 @@ async fn a_denied_key_or_name_is_out_whatever_the_file_says() {
 }
 
 #[test]
+fn a_cluster_is_shut_out_where_no_key_counts_and_no_other_way_leads_to_it() {
+    let (registry, own, other) = (Registry::default(), key(), key());
+    let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+    let deny = |list: &str| registry.deny(Denied::parse(list).expect("a list"));
+    assert!(!registry.is_shut_out(&oslo), "nothing is known yet");
+    deny("oslo");
+    assert!(
+        registry.is_shut_out(&oslo),
+        "nobody may come by this name, whoever has it"
+    );
+    deny("");
+    registry.replace(&fleet(&[&own, &other]), &BTreeMap::new());
+    assert!(!registry.is_shut_out(&oslo));
+    deny(&own.to_string());
+    assert!(!registry.is_shut_out(&oslo), "its other key counts");
+    deny(&format!("{own}\n{other}"));
+    assert!(registry.is_shut_out(&oslo), "both are denied");
+    deny("");
+    registry.replace(&fleet(&[]), &BTreeMap::new());
+    assert!(registry.is_shut_out(&oslo), "its file names no key any more");
+    let (empty, departed) = without_oslo(&own);
+    registry.replace(&empty, &BTreeMap::new());
+    assert!(registry.is_shut_out(&oslo), "its file is gone");
+    registry.replace(&empty, &departed);
+    assert!(!registry.is_shut_out(&oslo), "it may come to be cleaned up");
+    // One that the hub applies to itself needs no key, and is asked by no agent's tunnel.
+    let mut direct = fleet(&[]);
+    let declared = direct.clusters.values_mut();
+    declared.for_each(|cluster| cluster.kubeconfig_context = Some("oslo".to_owned()));
+    registry.replace(&direct, &BTreeMap::new());
+    assert!(!registry.is_shut_out(&oslo));
+    let context = Some("oslo".to_owned());
+    let departed = departed.into_iter().map(|(name, departure)| {
+        let departure = Departure {
+            public_keys: Vec::new(),
+            kubeconfig_context: context.clone(),
+            ..departure
+        };
+        (name, departure)
+    });
+    registry.replace(&empty, &departed.collect());
+    assert!(!registry.is_shut_out(&oslo), "nor to be cleaned up");
+}
+
+#[test]
 fn a_stranger_is_told_apart_by_what_it_proved() {
     let (registry, own, new) = (Registry::default(), key(), key());
     registry.replace(&fleet(&[&own]), &BTreeMap::new());

@@ -14,8 +14,8 @@ pub(super) struct Names {
 /// The refs that the hub writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateNames {
-    /// `rendered` and `released`, the branch of keys, and what is remembered of it.
-    pub(super) refs: [String; 4],
+    /// `rendered` and `released`, the branch of keys, what is remembered of it, and the commit that is followed.
+    pub(super) refs: [String; 5],
     /// What the names of proposals begin with, and of registrations.
     pub(super) prefixes: [String; 2],
 }

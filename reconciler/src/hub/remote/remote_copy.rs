@@ -133,6 +133,7 @@ impl Remote {
                     state.ref_name(StateRef::Released),
                     state.keys_branch(),
                     state.keys_asked(),
+                    state.followed_ref(),
                 ]
                 .map(str::to_owned),
                 prefixes: [state.proposed_prefix(), state.register_prefix()].map(str::to_owned),

@@ -95,7 +95,7 @@ impl Hub {
                 remote.look_now();
                 return None;
             }
-            if let (Some(remote), Some(from)) = (&remote, &judged_by.rendered_from)
+            if let (Some(remote), Some(from)) = (&remote, &judged_by.named)
                 && !remote.holds_state()
                 && is_new(&asked_for, from)
                 && source.commit_seconds(from).is_none()
@@ -114,6 +114,7 @@ impl Hub {
 
     fn state_look(&self) -> impl Fn() -> Option<Event> + Clone + Send + 'static {
         let (keeper, state) = (Arc::clone(&self.keeper), Arc::clone(&self.state));
+        let source = Arc::clone(&self.source);
         let remote = self.remote.clone().filter(|remote| remote.holds_state());
         move || {
             if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
@@ -129,10 +130,10 @@ impl Hub {
                 };
                 (known, state.writes)
             };
-            let seen = keeper.look(&known, writes);
+            let seen = keeper.look(&source, &known, writes);
             let heads = [&seen.rendered, &seen.released];
             let is_unreadable = heads.iter().any(|head| matches!(head, StateHead::Unreadable(_)));
-            suspect(remote.as_deref(), is_unreadable);
+            suspect(remote.as_deref(), is_unreadable || seen.followed.is_err());
             Some(Event::StateSeen(seen))
         }
     }

@@ -79,6 +79,20 @@ impl Api {
         Self::new(world)
     }
 
+    /// The same, where each of them has one key.
+    fn with_one_key() -> Self {
+        let mut api = Self::settled();
+        api.change(|world| {
+            let mut fleet = world.state.fleet.as_deref().cloned().expect("it was planned");
+            for cluster in fleet.clusters.values_mut() {
+                cluster.public_keys = vec!["ed25519:A".to_owned()];
+            }
+            world.state.fleet = Some(Arc::new(fleet));
+            world.state.version += 1;
+        });
+        api
+    }
+
     fn change(&mut self, change: impl FnOnce(&mut World)) {
         change(&mut self.world);
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = self.world.state.clone();
@@ -610,15 +624,7 @@ async fn a_file_in_the_place_of_the_socket_is_left_alone() {
 
 #[tokio::test]
 async fn a_cluster_that_is_away_says_since_when_and_its_keys_how_old_they_are() {
-    let mut api = Api::settled();
-    api.change(|world| {
-        let mut fleet = world.state.fleet.as_deref().cloned().expect("it was planned");
-        for cluster in fleet.clusters.values_mut() {
-            cluster.public_keys = vec!["ed25519:A".to_owned()];
-        }
-        world.state.fleet = Some(Arc::new(fleet));
-        world.state.version += 1;
-    });
+    let api = Api::with_one_key();
     let list = api.list("/managedclusters").await;
     let [a, b] = [0, 1].map(|at| list["items"][at]["status"].clone());
     assert_eq!(
@@ -654,15 +660,7 @@ async fn a_cluster_that_is_away_says_since_when_and_its_keys_how_old_they_are() 
 
 #[tokio::test(start_paused = true)]
 async fn the_age_of_a_key_that_is_not_known_yet_comes_with_the_next_answer_although_nothing_changed() {
-    let mut api = Api::settled();
-    api.change(|world| {
-        let mut fleet = world.state.fleet.as_deref().cloned().expect("it was planned");
-        for cluster in fleet.clusters.values_mut() {
-            cluster.public_keys = vec!["ed25519:A".to_owned()];
-        }
-        world.state.fleet = Some(Arc::new(fleet));
-        world.state.version += 1;
-    });
+    let api = Api::with_one_key();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let later = GitTimes {

@@ -92,6 +92,7 @@ fn a_proposal_whose_branch_was_removed_is_proposed_again() {
         proposal_gone: true,
         keys_gone: false,
         proposed_instead: None,
+        followed: Ok(None),
         ..world.refs()
     };
     world.hear(Event::StateSeen(gone));

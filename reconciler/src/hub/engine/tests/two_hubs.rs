@@ -16,6 +16,7 @@ struct Shared {
     rendered: Vec<StateCommit>,
     released: Vec<StateCommit>,
     held: BTreeMap<ClusterName, Option<StateCommit>>,
+    followed: Option<Revision>,
 }
 
 /// What waits to be done, or to be heard.
@@ -57,6 +58,12 @@ impl Shared {
         revision(REVISIONS[pushed - 1])
     }
 
+    /// What is noted, where it counts.
+    fn followed(&self) -> Option<Revision> {
+        let followed = self.followed.clone();
+        followed.filter(|followed| self.rendered.last().is_none_or(|last| from(last) < followed))
+    }
+
     fn commit(&self, next: Published, parent: Option<&StateCommit>) -> StateCommit {
         let number = self.rendered.len() + self.released.len() + 1;
         let commit = Revision::parse(format!("{number:040x}")).expect("forty hex digits");
@@ -94,6 +101,11 @@ impl Shared {
                 None => Event::WriteRefused,
             },
             Write::Withdraw { open, .. } => Event::Withdrawn { open, kept: Vec::new() },
+            Write::Follow(followed) => {
+                let source = followed.source.clone();
+                self.followed = Some(source.clone());
+                Event::Followed(source)
+            }
             Write::AdoptRendered { .. }
             | Write::Proposal { .. }
             | Write::Registrations { .. }
@@ -247,7 +259,7 @@ impl Hub {
             self.copy = shared.pushed;
         }
         let head = Shared::head(self.copy);
-        let (accepted, newer) = (&judged_by.accepted, &judged_by.rendered_from);
+        let (accepted, newer) = (&judged_by.accepted, &judged_by.named);
         let newer = newer.as_ref().filter(|newer| Some(*newer) > accepted.as_ref());
         let relation = match newer {
             Some(newer) if *newer > head => Relation::Behind,
@@ -278,6 +290,7 @@ impl Hub {
             proposal_gone: false,
             keys_gone: false,
             proposed_instead: None,
+            followed: Ok(shared.followed()),
         }
     }
 }
@@ -312,6 +325,7 @@ fn check(seed: u64) {
         rendered: Vec::new(),
         released: Vec::new(),
         held: BTreeMap::new(),
+        followed: None,
     };
     // What clusters hold is known from the beginning, so that a first hub does not wait for it.
     let mut hubs = [(); 2].map(|()| Hub::start(&shared));

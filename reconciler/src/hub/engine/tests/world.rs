@@ -1,14 +1,17 @@
 //! A hub for tests whose effects are done at once, in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use render::guard::Holdings;
 use render::model::{Approval, Cluster, FleetSpec, Predictor, SyncMode};
+use render::plan::deltas;
 use render::predictor::Question;
 use render::published::{Placement, UnitPlacement, Variant};
-use render::{ClusterName, Digest, Fleet, ObjectKey, Plan, UnitKey, VariantName};
+use render::{ClusterName, Digest, Fleet, ObjectKey, Plan, Published, Revision, UnitKey, VariantName};
 
 use super::super::*;
+use crate::hub::publish::Followed;
 use crate::wire::{Held, Report};
 
 pub(super) fn revision(digit: char) -> Revision {
@@ -123,6 +126,8 @@ pub(super) struct World {
     pub(super) orphaned: render::published::Orphaned,
     /// What contents have, where it matters.
     pub(super) objects: BTreeMap<Digest, Vec<ObjectKey>>,
+    /// The note of which commit is followed, and how often it was written.
+    pub(super) note: (Option<Followed>, usize),
 }
 
 impl World {
@@ -150,6 +155,7 @@ impl World {
             commits: 0,
             orphaned: BTreeMap::new(),
             objects: BTreeMap::new(),
+            note: (None, 0),
         }
     }
 
@@ -180,7 +186,7 @@ impl World {
         self.hear(Event::SourceSeen {
             head,
             // The digits of revisions say which is newer.
-            covered: judged_by.accepted >= judged_by.rendered_from,
+            covered: judged_by.accepted >= judged_by.named,
             judged_by,
         });
     }
@@ -208,7 +214,17 @@ impl World {
             proposal_gone: false,
             keys_gone: false,
             proposed_instead: None,
+            followed: Ok(self.followed()),
         }
+    }
+
+    /// What is noted, where it counts.
+    fn followed(&self) -> Option<Revision> {
+        let rendered = self.rendered.as_ref();
+        let from = rendered.and_then(|rendered| Some(rendered.published.record.as_ref()?.source.clone()));
+        let note = self.note.0.as_ref()?;
+        // The digits of revisions say which is newer.
+        (from.as_ref() < Some(&note.source)).then(|| note.source.clone())
     }
 
     pub(super) fn hear(&mut self, event: Event) {
@@ -323,6 +339,11 @@ impl World {
             Write::Withdraw { rendered, open } if Some(&rendered) == at(&self.rendered).as_ref() => {
                 self.withdrawn.push(open);
                 Event::Withdrawn { open, kept: Vec::new() }
+            }
+            Write::Follow(followed) => {
+                let source = followed.source.clone();
+                self.note = (Some(followed), self.note.1 + 1);
+                Event::Followed(source)
             }
             Write::Released { parent, next } if parent == at(&self.released) => {
                 let commit = self.commit(next, self.released.clone());

@@ -1,6 +1,7 @@
 //! The state repository, with the real `git` as judge of what was written.
 
 mod agent_keys;
+mod followed;
 mod open;
 mod proposals;
 mod read;
