@@ -324,6 +324,11 @@ const CLUSTER_STATUS: &[Field] = &[
         "The newer sequence that it did not believe, and why.",
     ),
     (
+        "hubKeys",
+        "[]object",
+        "The keys of hubs that its agent believes, each with since when by the agent's own note (known).",
+    ),
+    (
         "keyChange",
         "object",
         "The key of its agent that is to be added to its file or taken out of it, and the branch that a person merges.",

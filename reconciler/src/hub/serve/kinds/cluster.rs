@@ -8,6 +8,7 @@ use render::model::{Cluster, SyncMode};
 use render::published::Departure;
 use render::rekey::KeyChange;
 use serde_json::{Map, Value, json};
+use tunnel::PublicKey;
 
 use super::super::live::{KeySince, Live};
 use super::super::object::{Object, plain};
@@ -177,9 +178,17 @@ fn status(
         "keyChange",
         change.map(|change| super::fleet::key_change(observation, &cluster.name, change)),
     );
+    put("hubKeys", hub_keys(view));
     let (all, ready) = view.units;
     put("units", Some(json!({ "total": all, "ready": ready })));
     status
+}
+
+/// The keys of hubs that its agent believes, from agents that say since when.
+fn hub_keys(view: &ClusterView) -> Option<Value> {
+    let known = &view.hub_keys_known;
+    let one = |(key, since): (PublicKey, i64)| json!({ "key": key.to_string(), "known": render::time::rfc3339(since) });
+    (!known.is_empty()).then(|| known.iter().map(one).collect())
 }
 
 /// Nodes by how they fare, from agents that say it, and how many of them count.
