@@ -275,6 +275,7 @@ impl Shared {
                 self.publish_if_complete(&mut taken);
             }
         }
+        self.keep_mode(&taken);
         self.tell_mode(&taken);
         let mark = taken.intake.held().map(Mark::of);
         if accepted.is_ok() && mark.as_ref().is_some_and(|mark| mark.mode != envelope.mode) {
@@ -287,6 +288,30 @@ impl Shared {
             }
         }
         accepted.map(|_| mark)
+    }
+
+    /// A mode does not wait for contents, neither at the gate nor in the journal: an agent that ends before they come starts
+    /// again in the mode that it was told, with the list that it had.
+    fn keep_mode(&self, taken: &Taken) {
+        let Some(told) = taken.intake.held() else { return };
+        self.kept.send_if_modified(|kept| match &kept.held {
+            Some(held) if (held.mode, &held.mode_source) == (told.mode, &told.mode_source) => false,
+            Some(held) => {
+                let held = Held {
+                    mode: told.mode,
+                    mode_source: told.mode_source.clone(),
+                    ..held.clone()
+                };
+                Arc::make_mut(kept).held = Some(held);
+                true
+            }
+            // There is no list before the first one, and no mode without a list.
+            None => {
+                let kept = Arc::make_mut(kept);
+                (kept.held, kept.awaits_contents) = (Some(told.clone()), true);
+                true
+            }
+        });
     }
 
     fn tell_mode(&self, taken: &Taken) {

@@ -267,6 +267,7 @@ impl Journal {
             absence,
             hub_keys,
             hub_keys_known,
+            ..Kept::default()
         })
     }
 
