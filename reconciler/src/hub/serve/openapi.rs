@@ -257,7 +257,12 @@ const CLUSTER_STATUS: &[Field] = &[
     (
         "session",
         "string",
-        "Connected, Disconnected, or NeverSeen since this hub runs.",
+        "Connected, Disconnected, or NeverSeen since this hub runs; Renamed for a name whose key is another one's now.",
+    ),
+    (
+        "renamedTo",
+        "string",
+        "Of a name whose file is gone: the cluster whose file has its key now.",
     ),
     (
         "awaySince",

@@ -157,7 +157,10 @@ const FLEET: &[Column] = &[
 
 const MANAGED_CLUSTER: &[Column] = &[
     READY,
-    text("Session", "Connected, Disconnected, or NeverSeen since this hub runs."),
+    text(
+        "Session",
+        "Connected, Disconnected, or NeverSeen since this hub runs; Renamed for a name whose key is another one's now.",
+    ),
     text(
         "Away",
         "Since when it is away; - while it is connected, and where it was not seen to go.",

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod mute;
+mod renamed;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
