@@ -1,7 +1,7 @@
 //! The kinds that are served, with their names and columns. One list of like things.
 
 /// Our group.
-pub(super) const GROUP: &str = "fleet.flotilla.dev";
+pub(in crate::hub) const GROUP: &str = "fleet.flotilla.dev";
 
 /// Its version.
 pub(super) const VERSION: &str = "v1alpha1";

@@ -289,7 +289,9 @@ impl World {
         // A header of our own says how many bytes follow.
         let bytes = headers.iter().find(|(name, _)| *name == "X-Body-Bytes");
         let bytes = bytes.map(|(_, bytes)| bytes.parse().expect("a number"));
+        let text = headers.iter().find(|(name, _)| *name == "X-Body");
         let body = match (method, bytes) {
+            _ if text.is_some() => Bytes::from(text.map_or("", |(_, text)| text).to_owned()),
             (_, Some(bytes)) => Bytes::from(vec![b' '; bytes]),
             ("POST", None) => Bytes::from_static(b"{}"),
             (_, None) => Bytes::new(),
