@@ -15,6 +15,9 @@ use crate::hub::serve::{GROUP, Refused};
 /// What reads. At the hub nothing else is given.
 const READS: [&str; 3] = ["get", "list", "watch"];
 
+/// What is refused in its own words.
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+
 /// What a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Review {
@@ -105,8 +108,7 @@ fn of_path(asked: &OfPath) -> Attributes {
 
 /// A verb that nobody is given, as `*` is, is one that nobody knows.
 fn verb(asked: &str) -> &'static str {
-    let create = ["create"].into_iter();
-    let mut known = READS.into_iter().chain(create);
+    let mut known = READS.into_iter().chain(WRITES);
     known.find(|known| *known == asked).unwrap_or("unknown")
 }
 
@@ -240,8 +242,9 @@ mod tests {
             let (allowed, reason) = can_i(of(verb, "managedclusters"));
             assert!(!allowed && !reason.is_empty(), "{verb}: {reason}");
         }
-        let (allowed, reason) = can_i(of("create", "managedclusters"));
-        assert!(!allowed && reason.contains("changes are commits"), "{reason}");
+        let (allowed, reason) = can_i(of("delete", "managedclusters"));
+        let words = "may not delete managedclusters.fleet.flotilla.dev at the hub: changes are commits";
+        assert!(!allowed && reason.contains(words), "{reason}");
         assert!(!can_i(of("get", "subscriptions")).0, "nobody gives that");
         let path = |path: &str, verb: &str| can_i(json!({ "nonResourceAttributes": { "path": path, "verb": verb } })).0;
         assert!(path("/version", "get") && path("/hangs", "get") && path("/healthz", "get"));
