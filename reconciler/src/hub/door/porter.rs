@@ -196,6 +196,7 @@ impl Porter {
                 let held = self.own_place(&question)?;
                 let asker = Asker(question.login.person.user.clone());
                 request.extensions_mut().insert(asker);
+                request.extensions_mut().insert(Arc::clone(&question.login.person));
                 let response = match Review::of(&question.asked.attributes) {
                     Some(review) => self.review(review, request, &question).await?,
                     None => self.here(request).await,

@@ -30,6 +30,7 @@ mod resource;
 mod router;
 mod routes;
 mod shelf;
+mod sight;
 mod store;
 mod table;
 mod watch;

@@ -304,6 +304,25 @@ async fn the_hub_itself_says_what_somebody_may_ask_of_it() {
 }
 
 #[tokio::test]
+async fn a_question_about_dependants_is_narrowed_to_what_its_asker_may_read() {
+    let world = World::new().await;
+    let ask = async |object: &str| {
+        let path = format!("/apis/fleet.flotilla.dev/v1alpha1/managedclusters/oslo/dependants?object={object}");
+        world.get("ada", &path, &[]).await
+    };
+    let secret = ask("/Secret/shop/tls").await;
+    assert_eq!(secret.status, StatusCode::OK, "{secret:?}");
+    assert!(
+        secret.body.contains("1 object that access/ does not let you read"),
+        "{secret:?}"
+    );
+    assert!(!secret.body.contains("tls"), "{secret:?}");
+    let web = ask("apps/Deployment/shop/web").await;
+    // This hub asks no cluster.
+    assert_eq!(web.status, StatusCode::SERVICE_UNAVAILABLE, "{web:?}");
+}
+
+#[tokio::test]
 async fn a_read_over_http2_has_no_body_that_its_headers_do_not_tell() {
     let world = World::new().await;
     let status = world.http2().await.get_with_body("ada", PODS).await;

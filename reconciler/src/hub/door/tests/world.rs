@@ -46,6 +46,7 @@ rules:
   - {apiGroups: ['', apps], resources: [pods, pods/log, configmaps, deployments], verbs: [get, list, watch]}
   - {apiGroups: [''], resources: [pods/exec, services/proxy], verbs: [create]}
   - {apiGroups: [fleet.flotilla.dev], resources: [managedclusters], verbs: [get, list, watch]}
+  - {apiGroups: [fleet.flotilla.dev], resources: [managedclusters/dependants], verbs: [get]}
   - {nonResourceURLs: [/hangs], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
