@@ -6,6 +6,7 @@
 //! here.
 
 mod ask;
+mod known;
 
 use std::collections::BTreeSet;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use tunnel::{PublicKey, SecretKey};
 
 pub use self::ask::{AskError, ask};
+pub use self::known::KeysKnown;
 use crate::limits::{HUB_KEY_SETS_MAX, HUB_KEYS_MAX, HUBS_ASKED_ABOUT_MAX};
 
 /// The agent's question.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use render::describe::Description;
 use render::model::SyncMode;
 use render::{ClusterName, Digest, Revision};
@@ -109,6 +110,7 @@ impl Holdings {
         // What other keys than these vouched for counts no more.
         let mut kept = kept;
         kept.hub_keys = key_sets::taken_up(&hub_keys, kept.hub_keys);
+        note_keys(&mut kept, &hub_keys);
         let intake = kept.intake(cluster.clone());
         let mark = kept.held.as_ref().map(Mark::of);
         let shared = Arc::new(Shared {
@@ -164,6 +166,11 @@ impl Holdings {
         self.shared.recorded.subscribe()
     }
 
+    /// All that is to stand there.
+    pub(super) fn kept(&self) -> watch::Receiver<Arc<Kept>> {
+        self.shared.kept()
+    }
+
     /// The envelope that was refused last, unless one was taken since.
     pub(super) fn refused(&self) -> watch::Receiver<Option<(u64, Refusal)>> {
         self.shared.refused.subscribe()
@@ -185,8 +192,11 @@ impl Shared {
         let before = self.kept.borrow().hub_keys.clone();
         let believed = key_sets::believe(&self.hub_keys, &before, told)?;
         if believed != before {
-            self.kept
-                .send_modify(|kept| Arc::make_mut(kept).hub_keys.clone_from(&believed));
+            self.kept.send_modify(|kept| {
+                let kept = Arc::make_mut(kept);
+                kept.hub_keys.clone_from(&believed);
+                note_keys(kept, &self.hub_keys);
+            });
             tracing::info!(keys = self.hub_keys().len(), "Took the hub's keys.");
         }
         Ok(believed)
@@ -198,12 +208,18 @@ impl Shared {
         let Some(kept) = self.store.read_newer().await? else {
             return Ok(());
         };
-        let own_keys = self.kept.borrow().hub_keys.clone();
         let found = key_sets::taken_up(&self.hub_keys, kept.hub_keys.clone());
-        let merged = key_sets::merge(&found, &own_keys);
-        if merged != own_keys {
-            self.kept.send_modify(|kept| Arc::make_mut(kept).hub_keys = merged);
-        }
+        self.kept.send_if_modified(|own| {
+            let mut merged = Kept::clone(own);
+            merged.hub_keys = key_sets::merge(&found, &own.hub_keys);
+            merged.hub_keys_known = own.hub_keys_known.and(&kept.hub_keys_known);
+            note_keys(&mut merged, &self.hub_keys);
+            let changes = merged.hub_keys != own.hub_keys || merged.hub_keys_known != own.hub_keys_known;
+            if changes {
+                *own = Arc::new(merged);
+            }
+            changes
+        });
         let own = taken.intake.held();
         let is_newer = match (own, &kept.held) {
             (_, None) => false,
@@ -257,6 +273,7 @@ impl Shared {
                 self.publish_if_complete(&mut taken);
             }
         }
+        self.keep_mode(&taken);
         self.tell_mode(&taken);
         let mark = taken.intake.held().map(Mark::of);
         if accepted.is_ok() && mark.as_ref().is_some_and(|mark| mark.mode != envelope.mode) {
@@ -269,6 +286,30 @@ impl Shared {
             }
         }
         accepted.map(|_| mark)
+    }
+
+    /// A mode does not wait for contents, neither at the gate nor in the journal: an agent that ends before they come starts
+    /// again in the mode that it was told, with the list that it had.
+    fn keep_mode(&self, taken: &Taken) {
+        let Some(told) = taken.intake.held() else { return };
+        self.kept.send_if_modified(|kept| match &kept.held {
+            Some(held) if (held.mode, &held.mode_source) == (told.mode, &told.mode_source) => false,
+            Some(held) => {
+                let held = Held {
+                    mode: told.mode,
+                    mode_source: told.mode_source.clone(),
+                    ..held.clone()
+                };
+                Arc::make_mut(kept).held = Some(held);
+                true
+            }
+            // There is no list before the first one, and no mode without a list.
+            None => {
+                let kept = Arc::make_mut(kept);
+                (kept.held, kept.awaits_contents) = (Some(told.clone()), true);
+                true
+            }
+        });
     }
 
     fn tell_mode(&self, taken: &Taken) {
@@ -321,14 +362,22 @@ impl Shared {
     fn publish(&self, taken: &mut Taken) {
         if std::mem::take(&mut taken.waits) {
             self.desired.send_replace(taken.intake.desired().map(Arc::new));
-            let hub_keys = self.kept.borrow().hub_keys.clone();
-            let kept = Kept {
-                hub_keys,
-                ..Kept::of(&taken.intake)
-            };
-            self.kept.send_replace(Arc::new(kept));
+            self.kept.send_modify(|kept| {
+                let next = Kept {
+                    hub_keys: kept.hub_keys.clone(),
+                    hub_keys_known: kept.hub_keys_known.clone(),
+                    ..Kept::of(&taken.intake)
+                };
+                *kept = Arc::new(next);
+            });
         }
     }
+}
+
+/// Notes since when the keys of hubs are known that are believed now; `given` are those that a person gave.
+fn note_keys(kept: &mut Kept, given: &[tunnel::PublicKey]) {
+    let believed = key_sets::all(given, &kept.hub_keys);
+    kept.hub_keys_known = kept.hub_keys_known.now_that(&believed, Timestamp::now().as_second());
 }
 
 #[cfg(test)]

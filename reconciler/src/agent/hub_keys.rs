@@ -44,6 +44,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use render::ClusterName;
     use tokio::sync::watch;
     use tunnel::SecretKey;
@@ -115,6 +117,36 @@ mod tests {
             second.hub_keys().into_iter().collect::<std::collections::BTreeSet<_>>(),
             [old.public(), new.public(), newest.public()].into()
         );
+    }
+
+    #[tokio::test]
+    async fn since_when_a_hubs_key_is_known_outlives_the_agent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (old, new) = (key(), key());
+        let known = |agent: &Holdings| BTreeMap::from(agent.kept().borrow().hub_keys_known.clone());
+        let [old_text, new_text] = [&old, &new].map(|key| key.public().to_string());
+        // A journal of before says nothing of it.
+        let begun = jiff::Timestamp::now().as_second();
+        let first = agent(folder.path(), old.public()).await;
+        assert!(known(&first)[&old_text] >= begun, "as early as it can be told");
+        drop(first);
+        let note = format!(r#"{{"{old_text}":1000}}"#);
+        std::fs::write(folder.path().join("hub-keys-known.json"), note).expect("it is written");
+        let second = agent(folder.path(), old.public()).await;
+        answered(&second, &[&old, &new]).await.0.expect("they are believed");
+        let noted = known(&second);
+        assert_eq!(noted[&old_text], 1_000);
+        assert!(noted[&new_text] >= begun, "{noted:?}");
+        let mut recorded = noted.clone();
+        recorded.insert(new_text, 2_000);
+        // It stands there before the hub hears that its keys are kept.
+        let path = folder.path().join("hub-keys-known.json");
+        let written = std::fs::read(&path).expect("it is written");
+        let written: BTreeMap<String, i64> = serde_json::from_slice(&written).expect("it is a note");
+        assert_eq!(written, noted);
+        drop(second);
+        std::fs::write(&path, serde_json::to_vec(&recorded).expect("it is JSON")).expect("it is written");
+        assert_eq!(known(&agent(folder.path(), old.public()).await), recorded);
     }
 
     #[tokio::test]

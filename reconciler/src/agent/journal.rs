@@ -5,6 +5,7 @@
 //! <folder>/contents/<digest>.json  each content it names
 //! <folder>/absence.json            for how long no hub was heard of
 //! <folder>/hub-keys.json           keys of hubs, as they told them
+//! <folder>/hub-keys-known.json     since when each key of a hub is known
 //! <folder>/holder                  this journal's identity in the cluster's lease
 //! <folder>/lock                    locked while an agent uses the journal
 //! ```
@@ -31,13 +32,14 @@ pub use files::Files;
 use self::files::LocalFiles;
 use super::secrets::SecretError;
 use super::store::{Absence, Kept, Store};
-use crate::key_sets::Vouched;
+use crate::key_sets::{KeysKnown, Vouched};
 use crate::wire::Held;
 
 const HELD_FILE: &str = "held.json";
 const CONTENTS_FOLDER: &str = "contents";
 const ABSENCE_FILE: &str = "absence.json";
 const HUB_KEYS_FILE: &str = "hub-keys.json";
+const HUB_KEYS_KNOWN_FILE: &str = "hub-keys-known.json";
 const HOLDER_FILE: &str = "holder";
 const LOCK_FILE: &str = "lock";
 
@@ -63,6 +65,7 @@ struct Stands {
     unsynced: bool,
     absence: Option<Absence>,
     hub_keys: Vec<Vouched>,
+    hub_keys_known: KeysKnown,
 }
 
 /// A journal that could not be read or written.
@@ -235,6 +238,8 @@ impl Journal {
         let absence = self.read_json(&self.folder.join(ABSENCE_FILE))?;
         let hub_keys: Option<Vec<Vouched>> = self.read_json(&self.folder.join(HUB_KEYS_FILE))?;
         let hub_keys = hub_keys.unwrap_or_default();
+        let hub_keys_known: Option<KeysKnown> = self.read_json(&self.folder.join(HUB_KEYS_KNOWN_FILE))?;
+        let hub_keys_known = hub_keys_known.unwrap_or_default();
         let mut contents = BTreeMap::new();
         for digest in held.iter().flat_map(Held::digests) {
             let path = self.content_path(digest);
@@ -254,12 +259,15 @@ impl Journal {
             unsynced: false,
             absence,
             hub_keys: hub_keys.clone(),
+            hub_keys_known: hub_keys_known.clone(),
         };
         Ok(Kept {
             held,
             contents,
             absence,
             hub_keys,
+            hub_keys_known,
+            ..Kept::default()
         })
     }
 
@@ -288,6 +296,10 @@ impl Journal {
         if stands.hub_keys != kept.hub_keys {
             self.write_json(HUB_KEYS_FILE, &kept.hub_keys)?;
             stands.hub_keys.clone_from(&kept.hub_keys);
+        }
+        if stands.hub_keys_known != kept.hub_keys_known {
+            self.write_json(HUB_KEYS_KNOWN_FILE, &kept.hub_keys_known)?;
+            stands.hub_keys_known.clone_from(&kept.hub_keys_known);
         }
         let old = stands.contents.iter().copied();
         let old: Vec<_> = old.filter(|digest| !kept.contents.contains_key(digest)).collect();

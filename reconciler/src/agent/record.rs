@@ -20,21 +20,30 @@ struct Due {
     is_noteworthy: bool,
 }
 
-/// Records until the agent ends.
-pub(super) async fn record(shared: Arc<Shared>, notes: watch::Receiver<Option<Absence>>) {
+/// Records until the agent ends, from what is kept now on.
+pub(super) fn record(
+    shared: Arc<Shared>,
+    notes: watch::Receiver<Option<Absence>>,
+) -> impl Future<Output = ()> + Send + 'static {
     let is_noteworthy = notes.borrow().is_some();
-    let mut due = Due {
+    // Not when this is polled first: what is taken before that would be no news.
+    let due = Due {
         kept: shared.kept(),
         is_noteworthy,
         notes,
         noted: None,
     };
+    record_due(shared, due)
+}
+
+async fn record_due(shared: Arc<Shared>, mut due: Due) {
     let mut backoff = Backoff::new(JOURNAL_RETRY_FIRST, JOURNAL_RETRY_MAX);
     while due.wait().await {
         loop {
             shared.store.ready().await;
             let kept = due.newest();
-            let mark = kept.held.as_ref().map(Mark::of);
+            let whole = kept.held.as_ref().filter(|_| !kept.awaits_contents);
+            let mark = whole.map(Mark::of);
             let hub_keys = kept.hub_keys.clone();
             let Err(error) = shared.store.write(kept).await else {
                 shared.recorded.send_replace(mark);

@@ -1,11 +1,14 @@
 //! The agent's report stream: the newest report, sent when it changes.
 
+use std::sync::Arc;
+
 use render::ClusterName;
 use tokio::io::AsyncWrite;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep, sleep_until};
 
 use super::presence::Presence;
+use super::store::Kept;
 use crate::apply::{ApplyReport, Desired};
 use crate::limits::COUNTS_REST;
 use crate::wire::{AgentCounts, FramingError, Refusal, Report, write_message};
@@ -17,10 +20,11 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// Where a report's parts come from.
 pub(super) struct Sources {
     pub(super) cluster: ClusterName,
-    pub(super) desired: watch::Receiver<Option<std::sync::Arc<Desired>>>,
+    pub(super) desired: watch::Receiver<Option<Arc<Desired>>>,
     pub(super) refused: watch::Receiver<Option<(u64, Refusal)>>,
     pub(super) applied: watch::Receiver<ApplyReport>,
     pub(super) presence: watch::Receiver<Presence>,
+    pub(super) kept: watch::Receiver<Arc<Kept>>,
     pub(super) counts: watch::Receiver<AgentCounts>,
     /// When counts alone are worth a report again.
     pub(super) counts_due: Instant,
@@ -36,10 +40,12 @@ impl Sources {
         let refused = self.refused.borrow_and_update().clone();
         let applied = self.applied.borrow_and_update().clone();
         let presence = *self.presence.borrow_and_update();
+        let hub_keys_known = self.kept.borrow_and_update().hub_keys_known.clone();
         let agent = *self.counts.borrow_and_update();
         self.counts_due = Instant::now() + COUNTS_REST;
         Report {
             agent,
+            hub_keys_known,
             without_hub_since: presence.was_away_since,
             ..Report::new(self.cluster.clone(), held, refused, applied)
         }
@@ -55,6 +61,7 @@ impl Sources {
             changed = self.desired.changed() => changed,
             changed = self.refused.changed() => changed,
             changed = self.applied.changed() => changed,
+            changed = self.kept.changed() => changed,
             changed = counts => changed,
         };
         changed.is_ok()
@@ -92,6 +99,7 @@ where
 mod tests {
     use super::*;
     use crate::agent::presence::Keeper;
+    use crate::key_sets::KeysKnown;
 
     #[tokio::test(start_paused = true)]
     async fn counts_alone_are_told_at_a_pace_of_their_own() {
@@ -99,12 +107,14 @@ mod tests {
         let (_refused, refused) = watch::channel(None);
         let (applier, applied) = watch::channel(ApplyReport::default());
         let (counter, counts) = watch::channel(AgentCounts::default());
+        let (keeps, kept) = watch::channel(Arc::new(Kept::default()));
         let mut sources = Sources {
             cluster: ClusterName::parse("north").expect("a name"),
             desired,
             refused,
             applied,
             presence: Keeper::new(None).presence(),
+            kept,
             counts,
             counts_due: Instant::now(),
         };
@@ -117,5 +127,13 @@ mod tests {
         applier.send_modify(|report| report.trouble = "no lease".to_owned());
         assert!(sources.changed().await, "somebody is there");
         assert_eq!(begun.elapsed(), COUNTS_REST, "what else changes is told at once");
+        let known = KeysKnown::default().now_that(&[tunnel::PublicKey::from_bytes([7; 32])], 100);
+        keeps.send_modify(|kept| Arc::make_mut(kept).hub_keys_known = known.clone());
+        assert!(sources.changed().await, "somebody is there");
+        assert_eq!(
+            (begun.elapsed(), sources.report().hub_keys_known),
+            (COUNTS_REST, known),
+            "and so is since when a hub's key is known"
+        );
     }
 }

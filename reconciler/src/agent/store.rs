@@ -11,7 +11,7 @@ use render::{ClusterName, Digest};
 use serde::{Deserialize, Serialize};
 
 use super::journal::JournalError;
-use crate::key_sets::Vouched;
+use crate::key_sets::{KeysKnown, Vouched};
 use crate::wire::{Held, Intake};
 
 /// What is kept.
@@ -25,6 +25,10 @@ pub struct Kept {
     pub absence: Option<Absence>,
     /// Keys of hubs, as they told them.
     pub hub_keys: Vec<Vouched>,
+    /// Since when each key of a hub that is believed is known; empty from agents that did not note it.
+    pub hub_keys_known: KeysKnown,
+    /// Whether contents of it are still on their way, so that nobody is told yet that it was taken. This is not kept.
+    pub awaits_contents: bool,
 }
 
 /// For how long no hub was heard of, when it was written down.

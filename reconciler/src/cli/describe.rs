@@ -101,6 +101,7 @@ fn told(name: &str, cluster: &Value, tunnel: &Value, now: i64) -> String {
         };
         put("Hub keys", said);
     }
+    hub_keys(&status["hubKeys"], now).for_each(|key| put("Hub key", &key));
     if let Some(rtt) = standing["rttMs"].as_f64() {
         put("Round trip", &format!("{rtt:.1} ms"));
     }
@@ -179,6 +180,16 @@ fn keys<'a>(known: &'a Value, used: &'a Value, now: i64) -> impl Iterator<Item =
     first
         .into_iter()
         .chain(others.filter_map(move |key| Some((label, aged(key)?))))
+}
+
+/// The keys of hubs that the agent believes, each with how long it has done so.
+fn hub_keys(known: &Value, now: i64) -> impl Iterator<Item = String> + '_ {
+    known.as_array().into_iter().flatten().filter_map(move |known| {
+        let (key, since) = (known["key"].as_str()?, known["known"].as_str()?);
+        let at: Timestamp = since.parse().ok()?;
+        let age = age(Some(at.as_second()), now);
+        Some(format!("{key}, known to the agent for {age} ({at})"))
+    })
 }
 
 /// What another hub says of the cluster's tunnel.
@@ -293,6 +304,24 @@ mod tests {
             "nobody proved one here"
         );
         assert_eq!(found(json!("ed25519:C"))[0], ("Key", "ed25519:C".to_owned()));
+    }
+
+    #[test]
+    fn a_hubs_key_says_since_when_the_agent_knows_it() {
+        let of = |status: Value| told("oslo", &json!({ "status": status }), &json!({}), 1_200);
+        let known = json!([
+            { "key": "ed25519:A", "known": "1970-01-01T00:10:00Z" },
+            { "key": "ed25519:B", "known": "1970-01-01T00:20:00Z" },
+        ]);
+        let text = of(json!({ "hubKeys": known }));
+        for words in [
+            "Hub key:       ed25519:A, known to the agent for 10m (1970-01-01T00:10:00Z)\n",
+            "Hub key:       ed25519:B, known to the agent for 0s (1970-01-01T00:20:00Z)\n",
+        ] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+        let older = of(json!({}));
+        assert!(!older.contains("Hub key"), "an older agent does not say it: {older}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! One door ends TLS itself; the other one stands behind a server that did. Both share the queue, so that neither
 //! starves the other.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use render::ClusterName;
@@ -83,7 +83,7 @@ pub(super) async fn run(
                     Box::pin(serve(&sessions, tunnel, (peer, is_plain), &shutdown)).await;
                 }
                 // Who is refused may be looked for by its address.
-                Err(error) => refused(&sessions, &error, peer),
+                Err(error) => refused(&sessions, &error, (peer, is_plain)),
             }
         };
         tasks.spawn(serve.instrument(tracing::info_span!("agent")));
@@ -150,30 +150,36 @@ const BUSY: &[u8] =
 /// Bytes that are read of whoever is told so: the head of a request.
 const BUSY_READ_MAX: u64 = 64 << 10;
 
-fn refused(sessions: &Sessions, error: &AcceptError, peer: SocketAddr) {
-    let who = who(error, peer.ip());
+fn refused(sessions: &Sessions, error: &AcceptError, (peer, is_plain): (SocketAddr, bool)) {
+    let named = named(error);
     // Beyond the log, names that nobody registered are not remembered: there is no end of them.
-    if let Who::Cluster(cluster) = &who
-        && sessions.registry.has(cluster)
-    {
+    let registered = named.as_ref().filter(|cluster| sessions.registry.has(cluster));
+    if let Some(cluster) = registered {
         sessions.connections.refused(cluster, line(error), peer);
     }
-    if let Some(more) = sessions.arrivals.turned_away.says(Why::of(error), who) {
+    // Behind a server that ends TLS all have one address, and the fleet's own names are told apart however many they are.
+    let is_apart = is_plain && registered.is_some();
+    let (why, turned_away) = (Why::of(error), &sessions.arrivals.turned_away);
+    let said = match named {
+        None => turned_away.says(why, Who::at(peer.ip())),
+        Some(cluster) if is_apart => turned_away.says(why, Who::Cluster(cluster)),
+        Some(cluster) => turned_away.says_of_name(why, cluster, peer.ip()),
+    };
+    if let Some(more) = said {
         tracing::warn!(%peer, error = error as &dyn std::error::Error, more, "Refused an agent.");
     }
 }
 
-/// Who is refused: by the name that it gave, since behind a server all have one address.
-fn who(error: &AcceptError, from: IpAddr) -> Who {
-    let named = match error {
+/// The name that it gave who is refused.
+fn named(error: &AcceptError) -> Option<ClusterName> {
+    match error {
         AcceptError::Handshake(
             HandshakeError::AgentNotProven { cluster, .. }
             | HandshakeError::UnknownCluster { cluster, .. }
             | HandshakeError::Version { cluster, .. },
         ) => ClusterName::parse(cluster.clone()).ok(),
         _ => None,
-    };
-    named.map_or_else(|| Who::at(from), Who::Cluster)
+    }
 }
 
 /// The next connection of a door; never, of one that is not there.
@@ -190,18 +196,17 @@ mod tests {
 
     #[test]
     fn agents_behind_one_server_are_told_apart_by_the_names_they_give() {
-        let from = IpAddr::from([192, 0, 2, 1]);
         let unknown = |cluster: &str| {
             let (cluster, told) = (cluster.to_owned(), None);
-            who(
-                &AcceptError::Handshake(HandshakeError::UnknownCluster { cluster, told }),
-                from,
-            )
+            named(&AcceptError::Handshake(HandshakeError::UnknownCluster {
+                cluster,
+                told,
+            }))
         };
-        assert!(matches!(unknown("oslo"), Who::Cluster(name) if name.as_str() == "oslo"));
+        assert!(unknown("oslo").is_some_and(|name| name.as_str() == "oslo"));
         assert_ne!(unknown("oslo"), unknown("rome"));
-        assert_eq!(unknown("No Name"), Who::at(from), "what cannot be a name is none");
-        assert_eq!(who(&AcceptError::Timeout, from), Who::at(from));
+        assert_eq!(unknown("No Name"), None, "what cannot be a name is none");
+        assert_eq!(named(&AcceptError::Timeout), None);
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tunnel::{AcceptError, HandshakeError};
 
 use super::doorstep::network;
-use crate::limits::{TURNED_AWAY_SAID_EVERY, TURNED_AWAY_SAID_MAX};
+use crate::limits::{TURNED_AWAY_NAMES_OF_NETWORK_MAX, TURNED_AWAY_SAID_EVERY, TURNED_AWAY_SAID_MAX};
 
 /// Why an agent is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +62,8 @@ impl Who {
 struct Said {
     at: Instant,
     left_out: u64,
+    /// The network in whose name it was said, of a name that nobody proved.
+    by: Option<IpAddr>,
 }
 
 /// What was said lately.
@@ -71,6 +73,15 @@ pub(super) struct TurnedAway(Mutex<HashMap<(Why, Who), Said>>);
 impl TurnedAway {
     /// Whether this is to be said now, and how many like it were left out since it was said last.
     pub(super) fn says(&self, why: Why, who: Who) -> Option<u64> {
+        self.says_by(why, who, None)
+    }
+
+    /// The same of a name that somebody gave and did not prove: of one network so many names are told apart.
+    pub(super) fn says_of_name(&self, why: Why, name: ClusterName, from: IpAddr) -> Option<u64> {
+        self.says_by(why, Who::Cluster(name), Some(network(from)))
+    }
+
+    fn says_by(&self, why: Why, who: Who, by: Option<IpAddr>) -> Option<u64> {
         let now = Instant::now();
         let is_recent = |said: &Said| now.duration_since(said.at) < TURNED_AWAY_SAID_EVERY;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,6 +89,16 @@ impl TurnedAway {
             forget(&mut all, is_recent);
         }
         let mut key = (why, who);
+        if let Some(by) = by
+            && !all.get(&key).is_some_and(is_recent)
+            && all
+                .values()
+                .filter(|said| said.by == Some(by) && is_recent(said))
+                .count()
+                >= TURNED_AWAY_NAMES_OF_NETWORK_MAX
+        {
+            key.1 = Who::Network(by);
+        }
         if all.len() >= TURNED_AWAY_SAID_MAX && !all.contains_key(&key) {
             key.1 = Who::Others;
         }
@@ -87,11 +108,15 @@ impl TurnedAway {
                 None
             }
             Entry::Occupied(mut said) => {
-                said.get_mut().at = now;
+                (said.get_mut().at, said.get_mut().by) = (now, by);
                 Some(take(&mut said.get_mut().left_out))
             }
             Entry::Vacant(place) => {
-                place.insert(Said { at: now, left_out: 0 });
+                place.insert(Said {
+                    at: now,
+                    left_out: 0,
+                    by,
+                });
                 Some(0)
             }
         }
@@ -102,7 +127,11 @@ impl TurnedAway {
 fn forget(all: &mut HashMap<(Why, Who), Said>, is_recent: impl Fn(&Said) -> bool) {
     let before: Vec<_> = all.extract_if(|_, said| !is_recent(said)).collect();
     for ((why, _), said) in before.into_iter().filter(|(_, said)| said.left_out > 0) {
-        let others = all.entry((why, Who::Others)).or_insert(Said { left_out: 0, ..said });
+        let others = all.entry((why, Who::Others)).or_insert(Said {
+            left_out: 0,
+            by: None,
+            ..said
+        });
         others.left_out += said.left_out;
     }
 }
@@ -178,6 +207,36 @@ mod tests {
         let said = come(all);
         let last = u64::from(all) * 2;
         assert_eq!(said.iter().flatten().sum::<u64>(), last, "all that were left out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_makes_up_names_is_a_few_lines_a_minute_and_each_of_them_is_counted() {
+        let away = TurnedAway::default();
+        let (names, rounds) = (3_000, 5);
+        let address = |host: u32| IpAddr::from(Ipv4Addr::from(host));
+        let name = |number: u32| ClusterName::parse(format!("made-up-{number}")).expect("a valid cluster");
+        let why = Why::of(&AcceptError::Timeout);
+        let mut told = 0;
+        for round in 0..rounds {
+            let come = (0..names).filter_map(|number| away.says_of_name(why, name(number), address(1)));
+            let said: Vec<_> = come.collect();
+            // And one of the address itself.
+            assert!(
+                said.len() <= TURNED_AWAY_NAMES_OF_NETWORK_MAX + 1,
+                "{} lines",
+                said.len()
+            );
+            told += said.iter().map(|more| more + 1).sum::<u64>();
+            let other = away.says_of_name(why, name(names + round), address(2));
+            assert_eq!(other, Some(0), "another network has names of its own");
+            let known = away.says(why, Who::Cluster(name(names + rounds + round)));
+            assert_eq!(known, Some(0), "and whoever is known is one of its own");
+            advance(TURNED_AWAY_SAID_EVERY).await;
+        }
+        let all = away.0.lock().expect("nobody panicked");
+        let left: u64 = all.values().map(|said| said.left_out).sum();
+        assert_eq!(told + left, u64::from(names * rounds), "no count is lost");
+        assert!(all.len() < 200, "and made-up names are not remembered: {}", all.len());
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,6 +14,10 @@ pub const HUBS_ASKED_ABOUT_MAX: usize = 16;
 /// Sets of hubs' keys that an agent keeps: more than it dials hubs.
 pub const HUB_KEY_SETS_MAX: usize = 16;
 
+/// Keys of hubs of which an agent notes, and a hub tells, since when they are known: those of all sets, and as many that a person
+/// gave; 160 bytes each.
+pub const HUB_KEYS_KNOWN_MAX: usize = 2 * HUB_KEYS_MAX * HUB_KEY_SETS_MAX;
+
 /// Bytes of a message about keys: eight keys with their signatures take 1,400.
 pub const KEY_MESSAGE_BYTES_MAX: usize = 4 << 10;
 

@@ -101,6 +101,10 @@ pub const TURNED_AWAY_SAID_EVERY: Duration = Duration::from_secs(60);
 /// entry has less than 200 bytes.
 pub const TURNED_AWAY_SAID_MAX: usize = 1_024;
 
+/// Names of which the log says within a minute that one network's agents gave them and proved nothing; whatever other names come from
+/// there are counted with the network. A site behind one address has a few clusters, and names cost nothing to make up.
+pub const TURNED_AWAY_NAMES_OF_NETWORK_MAX: usize = 16;
+
 /// Instances of one cluster's agents that a newer one took the place of and that are remembered: more than a person
 /// copies.
 pub const REPLACED_INSTANCES_MAX: usize = 8;

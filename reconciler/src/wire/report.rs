@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::agent_counts::{grown, sum};
 use super::{AgentCounts, Facts, Held, NodeFacts, Refusal};
 use crate::apply::capacity::Room;
+use crate::key_sets::KeysKnown;
 
 /// What the applier of a cluster says. Sections that a build does not know are ignored; sections that it
 /// does not send are absent, which is not the same as empty.
@@ -67,6 +68,9 @@ pub struct Report {
     /// How often others' changes were put right, since the applier began.
     #[serde(default, skip_serializing_if = "Corrections::are_none")]
     pub corrections: Corrections,
+    /// Since when its agent knows the keys of its hubs. Absent where the hub itself applies, and from agents that do not say it.
+    #[serde(default, skip_serializing_if = "KeysKnown::is_empty")]
+    pub hub_keys_known: KeysKnown,
     /// What its agent counted of its tunnels, since it began.
     #[serde(default, skip_serializing_if = "AgentCounts::are_none")]
     pub agent: AgentCounts,
@@ -165,6 +169,7 @@ impl Report {
             trouble: applied.trouble,
             waits_for_lease: applied.waits_for_lease,
             corrections: applied.corrections,
+            hub_keys_known: KeysKnown::default(),
             agent: AgentCounts::default(),
         }
     }

@@ -24,7 +24,8 @@ fn newer(mut message: Value) -> Value {
             Value::Object(fields) => {
                 for (field, value) in fields.iter_mut() {
                     // Keys of these are names, and a name is known or not.
-                    let is_map = ["units", "replicas", "capacity", "orphaned"].contains(&field.as_str());
+                    let is_map =
+                        ["units", "replicas", "capacity", "orphaned", "hubKeysKnown"].contains(&field.as_str());
                     add(value, is_map);
                 }
                 if !is_map {
@@ -66,6 +67,7 @@ async fn a_report_of_the_first_version_is_read_and_what_a_newer_one_adds_is_igno
     let report: Report = check(json!({ "version": 1, "cluster": "oslo" })).await;
     assert!(!report.held_read, "what was not said is not known");
     assert!(report.units.is_empty() && report.facts.is_none() && report.nodes.is_none() && report.capacity.is_none());
+    assert!(report.hub_keys_known.is_empty(), "an older agent does not say it");
     let unit = json!({
         "state": "Applied", "health": "Current", "counts": { "objects": 3, "applied": 3 },
         "worst": [{ "object": "apps/Deployment/shop/web", "state": "Failed", "health": "Failed" }],
@@ -74,8 +76,11 @@ async fn a_report_of_the_first_version_is_read_and_what_a_newer_one_adds_is_igno
         "version": 1, "cluster": "oslo", "heldRead": true, "held": held(), "units": { "shop/web": unit },
         "kubernetesVersion": "v1.36.3", "facts": { "platform": "linux/amd64" },
         "nodes": { "statistics": { "readyNodes": 2 }, "capacity": { "cpu": 4000 } },
+        "hubKeysKnown": { format!("ed25519:{}=", "A".repeat(43)): 1000, "a form of tomorrow": 5 },
     }))
     .await;
+    let known: Vec<_> = report.hub_keys_known.iter().map(|(_, since)| since).collect();
+    assert_eq!(known, [1_000], "what is no key is left out");
     let held = report.held.expect("it says what it holds");
     assert_eq!((held.sequence, held.units.len()), (7, 1));
     assert_eq!(report.units.values().map(|unit| unit.counts.objects).sum::<usize>(), 3);

@@ -188,6 +188,12 @@ fn is_discovery(request: &Attributes) -> bool {
 }
 
 impl Access {
+    /// The bindings that name a person and are for that place, sorted; none for a name that nobody may have.
+    pub fn bindings_of<'a>(&'a self, person: &'a Person, place: Where<'a>) -> impl Iterator<Item = &'a Binding> {
+        let bindings = self.bindings.values().map(|binding| &**binding);
+        bindings.filter(move |binding| !person.is_reserved() && binding.names(person) && binding.reaches(place))
+    }
+
     fn gives(&self, binding: &Binding, request: &Attributes) -> bool {
         let namespace = match &request.target {
             Target::Resource { namespace, .. } => namespace.as_str(),

@@ -47,7 +47,7 @@ pub use look::{PredictorWord, Standing, predictor_words, rooms, standings};
 pub use moves::{Moves, Rebalance, RebalanceWord};
 pub(crate) use parting::TAKES_OVER;
 pub use placements::{Assignment, Placements, in_order, schedule};
-pub use reports::{Presence, Report, Reports, doubt};
+pub use reports::{NOT_SAID, Presence, Report, Reports, doubt};
 pub use score::Score;
 pub use share::divide;
 pub use silence::least_patience;

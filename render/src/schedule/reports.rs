@@ -14,8 +14,11 @@ use crate::predictor::Predicted;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Reports {
-    /// Cluster → what is known. One that is not here never said anything.
+    /// Cluster → what is known. One that is not here never said anything that can be believed.
     pub clusters: BTreeMap<ClusterName, Report>,
+    /// Cluster → why nothing is known of it, where that was said: it cannot tell, or what it told first cannot be.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown: BTreeMap<ClusterName, String>,
     /// The sequence of `released` that tells clusters just what the placements before say; `None` where those are
     /// ahead of it. A report that includes it leaves nothing to be deducted.
     pub sequence: Option<u64>,
@@ -56,11 +59,17 @@ pub fn doubt(capacity: &Capacity) -> Option<String> {
     Some(format!("what it says of its room cannot be: {error}"))
 }
 
+/// Why nobody knows the room of a cluster that said nothing.
+pub const NOT_SAID: &str = "it has not said what room it has";
+
 impl Reports {
     /// A cluster's room, or why nobody knows it.
     pub(super) fn of(&self, cluster: &ClusterName) -> Result<&Report, String> {
         match self.clusters.get(cluster) {
-            None => Err("it has not said what room it has".to_owned()),
+            None => Err(match self.unknown.get(cluster) {
+                Some(why) => why.clone(),
+                None => NOT_SAID.to_owned(),
+            }),
             Some(Report { doubt: Some(doubt), .. }) => Err(doubt.clone()),
             Some(report) => Ok(report),
         }

@@ -128,6 +128,20 @@ fn kubectl_reads_a_cluster_behind_its_agent() {
         office.kubectl_at("flotilla", &["get", "managedclusters", "-A"]),
         &["paris", "rome"],
     );
+    let can_i = |verb: &str| {
+        office.kubectl_at(
+            "flotilla",
+            &["auth", "can-i", verb, "managedclusters.fleet.flotilla.dev", "-A"],
+        )
+    };
+    assert_eq!(says(can_i("list"), &[]).trim(), "yes");
+    let no = can_i("delete").stdout;
+    assert!(no.starts_with("no - ") && no.contains("changes are commits"), "{no}");
+    says(
+        office.kubectl_at("flotilla", &["auth", "can-i", "--list"]),
+        &["[get list watch]"],
+    );
+    says(office.kubectl_at("flotilla", &["auth", "whoami"]), &["ada"]);
     let rome = office.kubectl_at("rome", &["get", "pods"]);
     // While kubectl discovers kinds, it looks at an answer's code alone.
     assert!(rome.stderr.contains("(ServiceUnavailable)"), "{rome:?}");

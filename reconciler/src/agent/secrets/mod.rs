@@ -31,7 +31,7 @@ use self::document::{Document, DocumentError, cut, join};
 use super::journal::JournalError;
 use super::store::{Absence, Kept, Store};
 use crate::apply::Tenure;
-use crate::key_sets::Vouched;
+use crate::key_sets::{KeysKnown, Vouched};
 use crate::limits::{JOURNAL_BYTES_MAX, JOURNAL_CONCURRENCY, JOURNAL_READ_TRIES};
 use crate::wire::Held;
 
@@ -66,6 +66,8 @@ struct Head {
     absence: Option<Absence>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hub_keys: Vec<Vouched>,
+    #[serde(default, skip_serializing_if = "KeysKnown::is_empty")]
+    hub_keys_known: KeysKnown,
 }
 
 /// The document that a head leads to.
@@ -244,6 +246,7 @@ impl SecretJournal {
         let mut kept = Kept {
             absence: head.absence,
             hub_keys: head.hub_keys,
+            hub_keys_known: head.hub_keys_known,
             ..Kept::default()
         };
         if let Some(place) = head.index {
@@ -339,6 +342,7 @@ impl SecretJournal {
             index: stands.index.as_ref().map(|(_, place)| place.clone()),
             absence: kept.absence,
             hub_keys: kept.hub_keys.clone(),
+            hub_keys_known: kept.hub_keys_known.clone(),
         };
         let bytes = serde_json::to_vec(&head).map_err(|error| self.damaged(&self.prefix, error.to_string()))?;
         stands.version = self.put_head(stands.version.clone(), bytes).await?;

@@ -100,6 +100,7 @@ fn report(dialer: &Dialer, opener: Opener, silent: CancellationToken) -> impl Fu
         refused: dialer.holdings.refused(),
         applied: dialer.applied.clone(),
         presence: dialer.keeper.presence(),
+        kept: dialer.holdings.kept(),
         counts: dialer.counts.told(),
         counts_due: Instant::now(),
     };

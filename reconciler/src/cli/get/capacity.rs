@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use render::capacity::{Capacity, Resources};
 use render::model::FLEET_API_VERSION;
-use render::schedule::{Report, Reports};
+use render::schedule::{NOT_SAID, Report, Reports};
 use serde_json::{Value, json};
 
 use super::resource::Resource;
@@ -88,7 +88,7 @@ pub(super) async fn show(
 
 /// The answer with these clusters alone, what it is, and when it was given.
 fn of_these(mut answer: Value, names: &[&str], now: i64) -> Value {
-    for field in ["clusters", "presence", "predicted"] {
+    for field in ["clusters", "unknown", "presence", "predicted"] {
         if let Some(clusters) = answer.get_mut(field).and_then(Value::as_object_mut) {
             clusters.retain(|name, _| names.contains(&name.as_str()));
         }
@@ -125,10 +125,15 @@ fn table(reports: &Reports, names: &[&str], wide: bool, now: i64) -> String {
         .iter()
         .map(|(name, report)| (name.as_str(), report))
         .collect();
+    let why: BTreeMap<&str, &str> = reports
+        .unknown
+        .iter()
+        .map(|(name, why)| (name.as_str(), why.as_str()))
+        .collect();
     let row = |name: &&str| {
         let mut cells = match said.get(name) {
             Some(report) => row(name, report, now),
-            None => unknown(name),
+            None => unknown(name, why.get(name).copied()),
         };
         cells.truncate(if wide { cells.len() } else { HEADER.len() });
         cells
@@ -139,11 +144,11 @@ fn table(reports: &Reports, names: &[&str], wide: bool, now: i64) -> String {
     output::columns(&rows)
 }
 
-fn unknown(name: &str) -> Vec<String> {
+fn unknown(name: &str, why: Option<&str>) -> Vec<String> {
     let mut cells = vec!["-".to_owned(); HEADER.len() + WIDE.len()];
     cells[0] = output::visible(name);
     cells[HEADER.len() - 1] = "False".to_owned();
-    cells[HEADER.len() + WIDE.len() - 1] = "it has not said what room it has".to_owned();
+    cells[HEADER.len() + WIDE.len() - 1] = output::visible(why.unwrap_or(NOT_SAID));
     cells
 }
 
@@ -226,12 +231,15 @@ mod tests {
             "a": { "capacity": capacity, "at": 1_000 },
             "b": { "capacity": { "version": 1, "nodes": [] }, "at": 900, "doubt": "it is not heard of" },
             "z": { "capacity": { "version": 1, "nodes": [] }, "at": 900 },
+        }, "unknown": {
+            "d": "what it says of its room cannot be:\u{1b} capacity of version 99 cannot be read",
+            "y": "no nodes",
         } })
     }
 
     #[test]
     fn every_cluster_has_a_row_and_what_nobody_said_is_no_number() {
-        let names = ["a", "b", "c"];
+        let names = ["a", "b", "c", "d"];
         let reports = rooms::reports(of_these(answer(), &names, 1_042)).expect("it is an answer");
         let text = table(&reports, &names, true, 1_042);
         let words: Vec<Vec<&str>> = text
@@ -287,6 +295,17 @@ mod tests {
                 "-",
                 "it has not said what room it has",
             ],
+            [
+                ["d"].as_slice(),
+                &["-"; 7],
+                &[
+                    "False",
+                    "-",
+                    "-",
+                    "what it says of its room cannot be:\\u{1b} capacity of version 99 cannot be read",
+                ],
+            ]
+            .concat(),
         ];
         assert_eq!(words, expected, "{text}");
         let narrow = table(&reports, &names, false, 1_042);
@@ -295,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_is_recorded_reads_as_what_was_told() {
-        let recorded = of_these(answer(), &["a", "b", "z"], 1_042);
+        let recorded = of_these(answer(), &["a", "b", "d", "y", "z"], 1_042);
         assert_eq!(recorded["kind"], "Capacity");
         assert_eq!(
             rooms::reports(recorded).expect("it is a record"),
@@ -303,6 +322,10 @@ mod tests {
         );
         let some = of_these(answer(), &["b"], 1_042);
         let some = rooms::reports(some).expect("it is a record");
-        assert_eq!(some.clusters.len(), 1, "others were not asked for");
+        assert_eq!(
+            (some.clusters.len(), some.unknown.len()),
+            (1, 0),
+            "others were not asked for"
+        );
     }
 }

@@ -24,6 +24,7 @@ mod oidc;
 mod options;
 mod porter;
 mod refusal;
+mod reviews;
 mod route;
 mod screen;
 mod tokens;

@@ -24,6 +24,7 @@ use super::certified::Certified;
 use super::listen::Newcomer;
 use super::login::{Login, Logins, Proven};
 use super::refusal;
+use super::reviews::Review;
 use super::route::{self, Route};
 use super::screen;
 use super::verdict::{Aim, Asked, Verdict, is_for_anybody, verdict};
@@ -31,7 +32,7 @@ use super::writes::{self, Written};
 use crate::hub::SharedState;
 use crate::hub::clock::seconds;
 use crate::hub::places::{Full, Places};
-use crate::hub::serve::{Asker, Refused};
+use crate::hub::serve::{Asker, Refused, json_answer};
 use crate::hub::shares::Shares;
 use crate::hub::tally::{Limit, Tally};
 use crate::limits::{
@@ -195,7 +196,11 @@ impl Porter {
                 let held = self.own_place(&question)?;
                 let asker = Asker(question.login.person.user.clone());
                 request.extensions_mut().insert(asker);
-                let response = self.here(request).await;
+                request.extensions_mut().insert(Arc::clone(&question.login.person));
+                let response = match Review::of(&question.asked.attributes) {
+                    Some(review) => self.review(review, request, &question).await?,
+                    None => self.here(request).await,
+                };
                 Ok(Outcome {
                     carried: response.into(),
                     held,
@@ -284,6 +289,21 @@ impl Porter {
             Ok(response) => response,
             Err(never) => match never {},
         }
+    }
+
+    /// A question about oneself, which the hub answers by what it knows of rights.
+    async fn review(
+        &self,
+        review: Review,
+        request: Request<Incoming>,
+        question: &Question,
+    ) -> Result<Response<Body>, Refused> {
+        let body = read(request, DOOR_BODY_BYTES_MAX).await?;
+        let fleet = fleet(&self.state).ok_or_else(|| Refused::unavailable("the hub has accepted no revision yet"))?;
+        let answer = review.answer(&fleet.access, &question.login.person, &body)?;
+        let mut response = json_answer(&answer);
+        *response.status_mut() = StatusCode::CREATED;
+        Ok(response)
     }
 
     /// What a writer is told. Of an object that is new the body has the name.

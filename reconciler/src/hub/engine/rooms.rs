@@ -88,6 +88,10 @@ impl State {
             };
             Some((name.clone(), schedule::Report { capacity, at, doubt }))
         };
+        let unknown = |(name, known): (&ClusterName, &ClusterState)| {
+            let why = &known.room.unknown;
+            (known.room.said.is_none() && !why.is_empty()).then(|| (name.clone(), why.clone()))
+        };
         // What `rendered` says was told as it is only where `released` was made from it.
         let released = self
             .released
@@ -97,6 +101,7 @@ impl State {
         let told = released.filter(|record| record.rendered.as_ref() == rendered);
         Reports {
             clusters: self.clusters.iter().filter_map(said).collect(),
+            unknown: self.clusters.iter().filter_map(unknown).collect(),
             sequence: told.and_then(|record| record.sequence),
             presence: self.presence(),
             // Whoever plans knows what predictors said.

@@ -12,6 +12,7 @@ use super::evidence::{REFUSED, TROUBLE, not_reported};
 use super::index::Observation;
 use super::ladder::{OFFLINE, SUSPENDED};
 use crate::hub::knocks::{Knock, Why};
+use crate::key_sets::KeysKnown;
 use crate::wire::{Facts, NodeFacts, Report, enforcing};
 
 /// The condition that others ask to be this cluster.
@@ -41,6 +42,8 @@ pub struct ClusterView {
     pub node_facts: Option<Arc<NodeFacts>>,
     /// What its nodes have: how many there are, and how much of it pods may take.
     pub nodes: Option<(u64, Resources)>,
+    /// Since when its agent knows its hubs' keys, as it said last.
+    pub hub_keys_known: KeysKnown,
     /// When it said something last, in seconds since 1970.
     pub observed_at: Option<i64>,
     /// Units it has or has to leave, and how many of them are ready.
@@ -162,6 +165,7 @@ impl Observation<'_> {
             facts: report.and_then(|report| report.facts.clone()),
             node_facts: report.and_then(|report| report.nodes.clone()),
             nodes: self.state.nodes(cluster),
+            hub_keys_known: report.map(|report| report.hub_keys_known.clone()).unwrap_or_default(),
             observed_at: self
                 .state
                 .clusters

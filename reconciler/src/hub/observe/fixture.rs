@@ -212,6 +212,7 @@ impl World {
             facts: None,
             nodes: None,
             corrections: crate::wire::Corrections::default(),
+            hub_keys_known: Default::default(),
             agent: crate::wire::AgentCounts::default(),
         };
         edit(&mut report);

@@ -79,7 +79,7 @@ impl Refused {
     }
 
     /// The hub is not ready to say.
-    pub(super) fn unavailable(message: impl Into<String>) -> Self {
+    pub(in crate::hub) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
@@ -154,7 +154,7 @@ pub(super) fn answered(outcome: Result<Response<Body>, Refused>) -> Response<Bod
 }
 
 /// A value as JSON.
-pub(super) fn json_answer(value: &Value) -> Response<Body> {
+pub(in crate::hub) fn json_answer(value: &Value) -> Response<Body> {
     typed("application/json", value.to_string())
 }
 

@@ -30,14 +30,16 @@ mod resource;
 mod router;
 mod routes;
 mod shelf;
+mod sight;
 mod store;
 mod table;
 mod watch;
 
-pub(super) use answer::Refused;
+pub(super) use answer::{Refused, json_answer};
 pub(super) use costs::Asker;
 pub(super) use listen::run;
 pub use listen::{Bound, Listen, ServeError, bind};
+pub(super) use resource::GROUP;
 pub(super) use routes::Routes;
 pub use store::CommitTimes;
 pub(super) use store::{GitTimes, KeyTimes, KeysDated};

@@ -257,7 +257,12 @@ const CLUSTER_STATUS: &[Field] = &[
     (
         "session",
         "string",
-        "Connected, Disconnected, or NeverSeen since this hub runs.",
+        "Connected, Disconnected, or NeverSeen since this hub runs; Renamed for a name whose key is another one's now.",
+    ),
+    (
+        "renamedTo",
+        "string",
+        "Of a name whose file is gone: the cluster whose file has its key now.",
     ),
     (
         "awaySince",
@@ -322,6 +327,11 @@ const CLUSTER_STATUS: &[Field] = &[
         "refused",
         "object",
         "The newer sequence that it did not believe, and why.",
+    ),
+    (
+        "hubKeys",
+        "[]object",
+        "The keys of hubs that its agent believes, each with since when by the agent's own note (known).",
     ),
     (
         "keyChange",

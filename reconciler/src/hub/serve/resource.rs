@@ -1,7 +1,7 @@
 //! The kinds that are served, with their names and columns. One list of like things.
 
 /// Our group.
-pub(super) const GROUP: &str = "fleet.flotilla.dev";
+pub(in crate::hub) const GROUP: &str = "fleet.flotilla.dev";
 
 /// Its version.
 pub(super) const VERSION: &str = "v1alpha1";
@@ -157,7 +157,10 @@ const FLEET: &[Column] = &[
 
 const MANAGED_CLUSTER: &[Column] = &[
     READY,
-    text("Session", "Connected, Disconnected, or NeverSeen since this hub runs."),
+    text(
+        "Session",
+        "Connected, Disconnected, or NeverSeen since this hub runs; Renamed for a name whose key is another one's now.",
+    ),
     text(
         "Away",
         "Since when it is away; - while it is connected, and where it was not seen to go.",

@@ -1,6 +1,7 @@
 //! Paths and verbs: what is asked for, and by whom it is answered.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
@@ -9,6 +10,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use futures_util::future::join;
 use http::{HeaderMap, Method, Uri, header};
+use render::access::Person;
 use render::{ClusterName, UnitKey};
 use serde_json::{Value, json};
 
@@ -20,9 +22,11 @@ use super::explanation::explanation;
 use super::object::plain;
 use super::query::pairs;
 use super::resource::{GROUP, Resource, VERSION};
+use super::sight::Sight;
 use super::{discovery, metrics, objects, one_cluster, openapi, reconcile};
 use crate::hub::asking::Asking;
 use crate::limits::API_ANSWER_TIMEOUT;
+use crate::wire::Dependants;
 
 /// Who asks, where the door for people says so.
 type Who = Option<Extension<Asker>>;
@@ -235,20 +239,48 @@ async fn capabilities(State(context): State<Context>, Path(name): Path<String>) 
     answered(said.map(|value| json_answer(&value)))
 }
 
-/// What goes or stays behind with objects of a cluster: `?object=GROUP/KIND/NAMESPACE/NAME`, once for each.
-async fn dependants(State(context): State<Context>, Path(name): Path<String>, who: Who, uri: Uri) -> Response {
+/// What goes or stays behind with objects of a cluster: `?object=GROUP/KIND/NAMESPACE/NAME`, once for each. A person hears of
+/// what they may read there.
+async fn dependants(
+    State(context): State<Context>,
+    Path(name): Path<String>,
+    who: Who,
+    person: Option<Extension<Arc<Person>>>,
+    uri: Uri,
+) -> Response {
     let place = context.costs.question(&asker(who), &context.tally);
     let state = context.store.snapshot();
     let asked = place.and_then(|place| Ok((place, one_cluster::question(&state, &name, &pairs(&uri)?)?)));
     match asked {
         Err(refused) => refused.into(),
-        Ok((_place, (cluster, question))) => match &context.asking {
-            None => Refused::unavailable("this hub asks no clusters").into(),
-            Some(asking) => match asking.dependants(&cluster, question).await {
-                Ok(found) => json_answer(&plain(found)),
+        Ok((_place, (cluster, question))) => {
+            let sight = person.map(|Extension(person)| Sight {
+                person,
+                fleet: state.fleet.clone(),
+                cluster: cluster.clone(),
+            });
+            drop(state);
+            let (question, note) = match &sight {
+                Some(sight) => sight.question(question),
+                None => (question, None),
+            };
+            let found = match &context.asking {
+                _ if question.objects.is_empty() => Ok(Dependants::default()),
+                None => return Refused::unavailable("this hub asks no clusters").into(),
+                Some(asking) => asking.dependants(&cluster, question).await,
+            };
+            match found {
+                Ok(found) => {
+                    let mut shown = match sight {
+                        Some(sight) => sight.answer(found),
+                        None => found,
+                    };
+                    shown.notes.extend(note);
+                    json_answer(&plain(shown))
+                }
                 Err(error) => Refused::unavailable(crate::fault::line(&error)).into(),
-            },
-        },
+            }
+        }
     }
 }
 

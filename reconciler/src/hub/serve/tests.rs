@@ -2,6 +2,7 @@
 
 mod bounds;
 mod mute;
+mod renamed;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,6 +29,7 @@ use crate::hub::engine::State;
 use crate::hub::observe::fixture::{World, cluster, unit, units};
 use crate::hub::peers::FirstWords;
 use crate::hub::predictors::Predictors;
+use crate::key_sets::KeysKnown;
 use crate::wire::{Facts, Health, NodeFacts, UnitState};
 
 const GROUP: &str = "/apis/fleet.flotilla.dev/v1alpha1";
@@ -624,7 +626,14 @@ async fn a_file_in_the_place_of_the_socket_is_left_alone() {
 
 #[tokio::test]
 async fn a_cluster_that_is_away_says_since_when_and_its_keys_how_old_they_are() {
-    let api = Api::with_one_key();
+    let mut api = Api::with_one_key();
+    api.change(|world| {
+        let (_, known) = world.state.clusters.iter_mut().next().expect("it has one");
+        let report = known.report.as_mut().expect("it reported");
+        let keys = [tunnel::PublicKey::from_bytes([7; 32])];
+        Arc::make_mut(report).hub_keys_known = KeysKnown::default().now_that(&keys, 100);
+        world.state.version += 1;
+    });
     let list = api.list("/managedclusters").await;
     let [a, b] = [0, 1].map(|at| list["items"][at]["status"].clone());
     assert_eq!(
@@ -634,6 +643,15 @@ async fn a_cluster_that_is_away_says_since_when_and_its_keys_how_old_they_are() 
     assert_eq!(
         a["keys"],
         json!([{ "key": "ed25519:A", "introduced": "1970-01-01T00:02:00Z" }])
+    );
+    let hub_key = tunnel::PublicKey::from_bytes([7; 32]);
+    assert_eq!(
+        (&a["hubKeys"], &b["hubKeys"]),
+        (
+            &json!([{ "key": hub_key.to_string(), "known": "1970-01-01T00:01:40Z" }]),
+            &Value::Null
+        ),
+        "as an agent says that says it"
     );
     let (_, table) = api.get(&format!("{GROUP}/managedclusters"), TABLE).await;
     let columns: Vec<_> = table["columnDefinitions"].as_array().expect("columns").iter().collect();

@@ -115,6 +115,11 @@ fn every_cluster_tells_its_rule_its_score_and_its_room() {
         (b.frozen.as_str(), b.objects.len()),
         ("it has not said what room it has", 0)
     );
+    let mut refused = reports.clone();
+    let why = "what it says of its room cannot be";
+    refused.unknown = [(of(&explanation, "b").cluster.clone(), why.to_owned())].into();
+    let explanation = explained_by(&divided(3), &Published::default(), &refused);
+    assert_eq!(room(&explanation, "b").frozen, why);
     let unplaced = explanation.unplaced[&web()];
     assert_eq!((unplaced.replicas, unplaced.of), (10, 20), "{explanation:#?}");
 }

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use reconciler::agent::{Absence, JournalError, Kept, SecretError, SecretJournal, Store};
 use reconciler::apply::{self, ApplierOptions, ApplyReport, Tenure};
-use reconciler::key_sets::{KeySet, Vouched};
+use reconciler::key_sets::{KeySet, KeysKnown, Vouched};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -92,6 +92,8 @@ fn kept(sequence: u64, values: &[&str]) -> Kept {
             lasted: 5,
         }),
         hub_keys: told_keys(),
+        hub_keys_known: KeysKnown::default().now_that(&[tunnel::PublicKey::from_bytes([1; 32])], 900),
+        ..Kept::default()
     }
 }
 
@@ -100,6 +102,7 @@ fn assert_same(found: &Kept, expected: &Kept) {
     assert_eq!(found.held, expected.held);
     assert_eq!(found.absence, expected.absence);
     assert_eq!(found.hub_keys, expected.hub_keys);
+    assert_eq!(found.hub_keys_known, expected.hub_keys_known);
     let digests = |kept: &Kept| kept.contents.keys().copied().collect::<Vec<_>>();
     assert_eq!(digests(found), digests(expected));
 }
@@ -120,8 +123,12 @@ async fn a_journal_in_the_cluster_is_read_back_and_grows_no_further_than_it_is()
     let server = ApiServer::default();
     let holder = Holder::start(&server, "a").await;
     let large = noise(3 << 20);
-    for (sequence, value) in [(1, "one"), (2, &*large), (3, "three")] {
-        let kept = kept(sequence, &["same", value]);
+    // An older agent keeps no note of since when it knows its hubs' keys.
+    for (sequence, value, noted) in [(1, "one", true), (2, &*large, false), (3, "three", true)] {
+        let mut kept = kept(sequence, &["same", value]);
+        if !noted {
+            kept.hub_keys_known = KeysKnown::default();
+        }
         holder.journal.write(kept.clone()).await.expect("it is written");
         let other = Holder::start_reading(&server);
         assert_same(&other.read().await.expect("it is read"), &kept);

@@ -58,6 +58,14 @@ async fn a_stream_that_is_gone_by_the_next_request_loses_none() {
     assert_eq!(ask(&mut world, "ada", PODS).await.0, 1);
 }
 
+#[tokio::test]
+async fn what_is_asked_after_another_dial_goes_by_the_new_tunnel() {
+    let mut world = World::new().await;
+    assert_eq!(ask(&mut world, "ada", PODS).await.0, 0);
+    let _before = world.dials_again(100).await;
+    assert_eq!(ask(&mut world, "ada", PODS).await.0, 100);
+}
+
 async fn none_is_open(world: &World) {
     let ended = async {
         while world.streams() > 0 {

@@ -265,6 +265,65 @@ async fn a_question_about_oneself_is_short_and_so_is_what_is_read_of_an_object()
 }
 
 #[tokio::test]
+async fn the_hub_itself_says_what_somebody_may_ask_of_it() {
+    let world = World::new().await;
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let may = async |verb: &str| {
+        let body = format!(
+            r#"{{"spec": {{"resourceAttributes": {{"group": "fleet.flotilla.dev", "resource": "managedclusters", "verb": "{verb}"}}}}}}"#
+        );
+        let answer = world.ask("ada", "POST", reviews, &[("X-Body", &body)]).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
+        let review: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
+        review["status"]["allowed"] == true
+    };
+    for (verb, is_allowed) in [
+        ("get", true),
+        ("list", true),
+        ("watch", true),
+        ("create", false),
+        ("delete", false),
+    ] {
+        assert_eq!(may(verb).await, is_allowed, "{verb}");
+        let method = match verb {
+            "create" => "POST",
+            "delete" => "DELETE",
+            _ => "GET",
+        };
+        let path = "/apis/fleet.flotilla.dev/v1alpha1/managedclusters";
+        let answer = world.ask("ada", method, path, &[]).await;
+        assert_eq!(answer.status == StatusCode::OK, is_allowed, "{verb}: {answer:?}");
+    }
+    let own = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let answer = world.ask("ada", "POST", own, &[]).await;
+    assert!(answer.body.contains(r#""username":"ada""#), "{answer:?}");
+    let answer = world.ask("bob", "POST", reviews, &[]).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN, "who has no right: {answer:?}");
+    let answer = world.ask("ada", "POST", reviews, &[("X-Body-Bytes", "1048576")]).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{answer:?}");
+    assert!(world.seen_nothing(), "nobody else is asked");
+}
+
+#[tokio::test]
+async fn a_question_about_dependants_is_narrowed_to_what_its_asker_may_read() {
+    let world = World::new().await;
+    let ask = async |object: &str| {
+        let path = format!("/apis/fleet.flotilla.dev/v1alpha1/managedclusters/oslo/dependants?object={object}");
+        world.get("ada", &path, &[]).await
+    };
+    let secret = ask("/Secret/shop/tls").await;
+    assert_eq!(secret.status, StatusCode::OK, "{secret:?}");
+    assert!(
+        secret.body.contains("1 object that access/ does not let you read"),
+        "{secret:?}"
+    );
+    assert!(!secret.body.contains("tls"), "{secret:?}");
+    let web = ask("apps/Deployment/shop/web").await;
+    // This hub asks no cluster.
+    assert_eq!(web.status, StatusCode::SERVICE_UNAVAILABLE, "{web:?}");
+}
+
+#[tokio::test]
 async fn a_read_over_http2_has_no_body_that_its_headers_do_not_tell() {
     let world = World::new().await;
     let status = world.http2().await.get_with_body("ada", PODS).await;

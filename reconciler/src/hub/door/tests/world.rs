@@ -46,6 +46,7 @@ rules:
   - {apiGroups: ['', apps], resources: [pods, pods/log, configmaps, deployments], verbs: [get, list, watch]}
   - {apiGroups: [''], resources: [pods/exec, services/proxy], verbs: [create]}
   - {apiGroups: [fleet.flotilla.dev], resources: [managedclusters], verbs: [get, list, watch]}
+  - {apiGroups: [fleet.flotilla.dev], resources: [managedclusters/dependants], verbs: [get]}
   - {nonResourceURLs: [/hangs], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -88,7 +89,9 @@ pub(super) struct World {
     tls: TlsConnector,
     state: SharedState,
     dispatch: Arc<Dispatch>,
+    saw: mpsc::Sender<Seen>,
     seen: mpsc::Receiver<Seen>,
+    held: mpsc::Sender<TunnelStream>,
     endless: mpsc::Receiver<TunnelStream>,
     sessions: (Session, Session),
     folder: tempfile::TempDir,
@@ -203,13 +206,15 @@ impl World {
         let _begun = dispatch.begin(&oslo, dial, &stop).expect("it is alone");
         dispatch.open(&oslo, 1, Way::Agent(hub.opener.clone()));
         let ((saw, seen), (held, endless)) = (mpsc::channel(100), mpsc::channel(100));
-        tokio::spawn(play(agent.incoming, saw, held));
+        tokio::spawn(play((0, agent.incoming), saw.clone(), held.clone()));
         Self {
             address,
             tls: TlsConnector::from(Arc::new(config)),
             state,
             dispatch,
+            saw,
             seen,
+            held,
             endless,
             sessions: (hub.session, agent.session),
             folder,
@@ -291,7 +296,9 @@ impl World {
         // A header of our own says how many bytes follow.
         let bytes = headers.iter().find(|(name, _)| *name == "X-Body-Bytes");
         let bytes = bytes.map(|(_, bytes)| bytes.parse().expect("a number"));
+        let text = headers.iter().find(|(name, _)| *name == "X-Body");
         let body = match (method, bytes) {
+            _ if text.is_some() => Bytes::from(text.map_or("", |(_, text)| text).to_owned()),
             (_, Some(bytes)) => Bytes::from(vec![b' '; bytes]),
             ("POST", None) => Bytes::from_static(b"{}"),
             (_, None) => Bytes::new(),
@@ -385,6 +392,18 @@ impl World {
         self.state.write().unwrap_or_else(PoisonError::into_inner).fleet = Some(fleet(files));
     }
 
+    /// The cluster's agent dials once more, and numbers streams from `first` on. What it had before lasts as long as what is
+    /// given here.
+    pub(super) async fn dials_again(&mut self, first: usize) -> (Session, Session) {
+        let (hub, agent) = tunnel().await;
+        let oslo = ClusterName::parse("oslo").expect("a valid cluster");
+        let dial = Dial { epoch: 2, instance: "" };
+        let _begun = self.dispatch.begin(&oslo, dial, &self.stop).expect("it is newer");
+        self.dispatch.open(&oslo, 2, Way::Agent(hub.opener.clone()));
+        tokio::spawn(play((first, agent.incoming), self.saw.clone(), self.held.clone()));
+        std::mem::replace(&mut self.sessions, (hub.session, agent.session))
+    }
+
     /// Ends the cluster's session, at a time in seconds since 1970.
     pub(super) fn disconnect(&mut self, at: i64) {
         let oslo = ClusterName::parse("oslo").expect("a valid cluster");
@@ -442,8 +461,11 @@ async fn tunnel() -> (tunnel::Tunnel, tunnel::Tunnel) {
 }
 
 /// Answers as an agent does: `pods` to everything, an answer without an end to a watch.
-async fn play(mut incoming: Incoming, saw: mpsc::Sender<Seen>, held: mpsc::Sender<TunnelStream>) {
-    let mut streams = 0;
+async fn play(
+    (mut streams, mut incoming): (usize, Incoming),
+    saw: mpsc::Sender<Seen>,
+    held: mpsc::Sender<TunnelStream>,
+) {
     while let Some(IncomingOpen { open, responder }) = incoming.next().await {
         let interactive = open.class == TargetClass::Interactive;
         assert!(interactive || open.class == TargetClass::ApiServer);

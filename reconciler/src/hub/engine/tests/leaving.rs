@@ -54,6 +54,7 @@ fn heard(world: &mut World, name: &str, has_anything: bool) {
         facts: None,
         nodes: None,
         corrections: crate::wire::Corrections::default(),
+        hub_keys_known: Default::default(),
         agent: crate::wire::AgentCounts::default(),
     };
     world.hear(Event::Reported {

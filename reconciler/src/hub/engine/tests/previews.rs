@@ -48,6 +48,7 @@ fn said(name: &str, version: &str) -> Event {
         facts: None,
         nodes: None,
         corrections: crate::wire::Corrections::default(),
+        hub_keys_known: Default::default(),
         agent: crate::wire::AgentCounts::default(),
     };
     Event::Reported {

@@ -67,6 +67,32 @@ fn waiting() -> World {
 }
 
 #[test]
+fn why_a_first_word_of_room_is_not_believed_is_told_until_one_is() {
+    let mut world = waiting();
+    let cannot_be = Capacity {
+        version: 99,
+        ..capacity(4)
+    };
+    let (a, b) = (cluster("a"), cluster("b"));
+    assert_eq!(world.state.rooms().unknown, BTreeMap::new(), "nothing was said");
+    world.room("a", Some(cannot_be), "");
+    world.room("b", None, "nodes cannot be listed");
+    let why = "what it says of its room cannot be: capacity of version 99 cannot be read";
+    let said = [(a.clone(), why), (b, "nodes cannot be listed")];
+    let said = said.map(|(name, why)| (name, why.to_owned()));
+    assert_eq!(world.state.rooms().unknown, said.into());
+    world.room("a", Some(capacity(4)), "");
+    world.room("b", Some(capacity(4)), "");
+    assert_eq!(world.state.rooms().unknown, BTreeMap::new());
+    world.room("a", None, "nodes cannot be listed");
+    let rooms = world.state.rooms();
+    assert!(
+        rooms.unknown.is_empty() && rooms.clusters[&a].doubt.is_some(),
+        "what is known is kept"
+    );
+}
+
+#[test]
 fn a_report_plans_nothing_where_nothing_waits_for_room() {
     let mut world = settled();
     let plans = world.plans;

@@ -167,6 +167,7 @@ pub(super) fn report(cluster: ClusterName, held: Option<Held>) -> Report {
         facts: None,
         nodes: None,
         corrections: crate::wire::Corrections::default(),
+        hub_keys_known: Default::default(),
         agent: crate::wire::AgentCounts::default(),
     }
 }

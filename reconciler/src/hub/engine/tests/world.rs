@@ -433,6 +433,7 @@ impl World {
             facts: None,
             nodes: None,
             corrections: crate::wire::Corrections::default(),
+            hub_keys_known: Default::default(),
             agent: crate::wire::AgentCounts::default(),
         };
         self.hear(Event::Reported {

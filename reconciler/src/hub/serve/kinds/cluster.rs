@@ -8,12 +8,13 @@ use render::model::{Cluster, SyncMode};
 use render::published::Departure;
 use render::rekey::KeyChange;
 use serde_json::{Map, Value, json};
+use tunnel::PublicKey;
 
 use super::super::live::{KeySince, Live};
 use super::super::object::{Object, plain};
 use super::{of, or_dash, ready_cells};
 use crate::hub::knocks::Why;
-use crate::hub::observe::{CALLERS, ClusterView, Condition, Observation};
+use crate::hub::observe::{CALLERS, ClusterView, Condition, Observation, Session};
 
 pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
     let declared = observation.state.fleet.as_ref().map(|fleet| fleet.clusters.values());
@@ -31,7 +32,13 @@ pub(super) fn objects(observation: &Observation<'_>) -> Vec<Object> {
 
 /// A cluster whose file is gone, until it is cleaned up or forgotten.
 fn leaving(observation: &Observation<'_>, name: &ClusterName, departure: &Departure) -> Object {
-    let session = observation.session(name);
+    let declared = observation.state.fleet.as_ref().map(|fleet| fleet.clusters.values());
+    let renamed = declared.and_then(|declared| renamed_to(departure, declared));
+    let session = match (observation.session(name), &renamed) {
+        // Whether an agent of that name was ever heard says nothing of the cluster, which has another one.
+        (Session::Disconnected | Session::NeverSeen, Some(_)) => RENAMED,
+        (session, _) => session.as_str(),
+    };
     let left = observation.objects_left(name);
     let there = match left {
         Some(0) => "nothing of it is left there".to_owned(),
@@ -39,7 +46,13 @@ fn leaving(observation: &Observation<'_>, name: &ClusterName, departure: &Depart
         None => format!("what it has of {} units {}", departure.units.len(), departure.outcome()),
     };
     let since = render::time::rfc3339(departure.since);
-    let message = format!("registered no more since {since}: {there}");
+    let message = match &renamed {
+        Some(other) => format!(
+            "registered no more since {since}: its key is cluster {other}'s now, so it was renamed, and its agent is started with \
+             --cluster {other}; of the old name {there}, until `flotilla forget {name}`"
+        ),
+        None => format!("registered no more since {since}: {there}"),
+    };
     let condition = Condition::unknown("Ready", "Leaving", message.clone());
     Object {
         namespace: name.to_string(),
@@ -57,6 +70,7 @@ fn leaving(observation: &Observation<'_>, name: &ClusterName, departure: &Depart
             ),
         ]
         .into_iter()
+        .chain(renamed.map(|other| ("renamedTo".to_owned(), json!(other))))
         .collect(),
         cells: vec![
             json!("Leaving"),
@@ -75,6 +89,18 @@ fn leaving(observation: &Observation<'_>, name: &ClusterName, departure: &Depart
         conditions: vec![condition],
         live: Some(live(&observation.cluster(name), name, ("", &[]))),
     }
+}
+
+/// The session of a name that a cluster had before.
+const RENAMED: &str = "Renamed";
+
+/// The registered cluster that has a key of one whose file is gone: nothing else tells one that was renamed from two.
+fn renamed_to<'a>(departure: &Departure, mut declared: impl Iterator<Item = &'a Cluster>) -> Option<&'a ClusterName> {
+    let has_its_key = |cluster: &&Cluster| {
+        let mut keys = cluster.public_keys.iter();
+        keys.any(|key| departure.public_keys.contains(key))
+    };
+    Some(&declared.find(has_its_key)?.name)
 }
 
 fn object(observation: &Observation<'_>, cluster: &Cluster, change: Option<&KeyChange>) -> Object {
@@ -177,9 +203,17 @@ fn status(
         "keyChange",
         change.map(|change| super::fleet::key_change(observation, &cluster.name, change)),
     );
+    put("hubKeys", hub_keys(view));
     let (all, ready) = view.units;
     put("units", Some(json!({ "total": all, "ready": ready })));
     status
+}
+
+/// The keys of hubs that its agent believes, from agents that say since when.
+fn hub_keys(view: &ClusterView) -> Option<Value> {
+    let known = &view.hub_keys_known;
+    let one = |(key, since): (PublicKey, i64)| json!({ "key": key.to_string(), "known": render::time::rfc3339(since) });
+    (!known.is_empty()).then(|| known.iter().map(one).collect())
 }
 
 /// Nodes by how they fare, from agents that say it, and how many of them count.
