@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use render::describe::{Content, DescribedObject, Description, key_of};
 use render::{ClusterName, Revision};
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::super::journal::Journal;
 use super::*;

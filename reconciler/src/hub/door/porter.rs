@@ -204,7 +204,7 @@ impl Porter {
                 Ok(Outcome {
                     carried: response.into(),
                     held,
-                    judge: Some(self.judge(question)),
+                    judge: Some(self.judge(question, None)),
                 })
             }
             Verdict::Carry { to, cluster, aim, .. } => {
@@ -223,7 +223,7 @@ impl Porter {
                 Ok(Outcome {
                     carried,
                     held: vec![Box::new(place)],
-                    judge: Some(self.judge(question)),
+                    judge: Some(self.judge(question, Some(cluster))),
                 })
             }
         }
@@ -244,18 +244,16 @@ impl Porter {
         )
     }
 
-    /// Whether the same question would be answered by the same hub or cluster now, and to the same login.
-    fn judge(self: &Arc<Self>, question: Question) -> Judge {
+    /// Whether the same question would be answered by the same cluster now, or the same hub (`None`), and to the same login.
+    fn judge(self: &Arc<Self>, question: Question, begun: Option<ClusterName>) -> Judge {
         let porter = Arc::clone(self);
-        let cluster = |verdict| match verdict {
-            Verdict::Here { .. } => Some(None),
-            Verdict::Carry { cluster, .. } => Some(Some(cluster)),
-            Verdict::Write { .. } | Verdict::Refuse(_) => None,
-        };
-        let begun = cluster(porter.verdict(&question));
         Box::new(move || {
-            let counts = begun.is_some() && porter.logins.counts(&question.login, seconds());
-            counts && cluster(porter.verdict(&question)) == begun
+            let is_same = match porter.verdict(&question) {
+                Verdict::Here { .. } => begun.is_none(),
+                Verdict::Carry { cluster, .. } => begun.as_ref() == Some(&cluster),
+                Verdict::Write { .. } | Verdict::Refuse(_) => false,
+            };
+            is_same && porter.logins.counts(&question.login, seconds())
         })
     }
 
