@@ -93,6 +93,13 @@ impl<C: Carrying> Line<C> {
             answer
         }))
     }
+
+    /// Lets the connection end by itself, in good order: nothing more is asked or read of it here.
+    pub(super) fn end(self) {
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(self.connection.in_current_span());
+        }
+    }
 }
 
 impl<C: Carrying> Answer<C> {
@@ -111,12 +118,9 @@ impl<C: Carrying> Answer<C> {
         self.part();
     }
 
-    /// Lets the connection end by itself, in good order: nothing more is read of it here.
     fn part(&mut self) {
-        if let Some(line) = self.line.take()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            runtime.spawn(line.connection.in_current_span());
+        if let Some(line) = self.line.take() {
+            line.end();
         }
     }
 }

@@ -4,7 +4,6 @@
 //! Who may ask what is judged at each request anew; a stream only says for whom its agent asks.
 
 use std::collections::BTreeMap;
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::ClusterName;
@@ -52,8 +51,7 @@ impl Kept {
         let kept = self.clone();
         Box::new(move |line| {
             let refused = kept.shelf().put(owner.cluster.clone(), owner, line, Instant::now());
-            // Without the lock: its stream ends.
-            drop(refused);
+            refused.into_iter().for_each(Line::end);
         })
     }
 
@@ -62,20 +60,18 @@ impl Kept {
         loop {
             sleep(DOOR_KEPT_LOOK).await;
             let old = self.shelf().old(Instant::now());
-            drop(old);
+            old.into_iter().for_each(Line::end);
         }
     }
 
     /// Ends all of them, and keeps no more.
     pub(super) fn close(&self) {
-        let all = mem::replace(
-            &mut *self.shelf(),
-            Shelf {
-                is_closed: true,
-                ..Shelf::default()
-            },
-        );
-        drop(all);
+        let all = {
+            let mut shelf = self.shelf();
+            shelf.is_closed = true;
+            shelf.all()
+        };
+        all.into_iter().for_each(Line::end);
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf<Owner, Line<Plain<TunnelStream>>>> {
@@ -118,14 +114,21 @@ impl<O: PartialEq, L> Shelf<O, L> {
     }
 
     fn old(&mut self, now: Instant) -> Vec<L> {
-        let mut old = Vec::new();
+        self.out(|stay| stay.since + DOOR_KEPT_FOR <= now)
+    }
+
+    fn all(&mut self) -> Vec<L> {
+        self.out(|_| true)
+    }
+
+    fn out(&mut self, is_out: impl Fn(&Stay<O, L>) -> bool) -> Vec<L> {
+        let mut out = Vec::new();
         for lines in self.lines.values_mut() {
-            let is_old = |stay: &mut Stay<O, L>| stay.since + DOOR_KEPT_FOR <= now;
-            old.extend(lines.extract_if(.., is_old).map(|stay| stay.line));
+            out.extend(lines.extract_if(.., |stay| is_out(stay)).map(|stay| stay.line));
         }
         self.lines.retain(|_, lines| !lines.is_empty());
-        self.count -= old.len();
-        old
+        self.count -= out.len();
+        out
     }
 }
 
