@@ -1,8 +1,8 @@
 //! The audit log: one line of JSON for each thing that somebody reached, in a file that only grows, or on stdout.
 //!
 //! In: lines. Out: the same lines, written by a thread of their own, which tries again what it could not write and says that
-//! it cannot. What a line says is whose log it is: the door for people has its own words, and `StreamLine` those of one stream
-//! to a cluster. A payload, a query and a credential are in neither.
+//! it cannot. What a line says is whose log it is: the door for people has its own words, and `StreamLine` those of a stream
+//! to a cluster, or of a request on it. A payload, a query and a credential are in neither.
 
 #[cfg(any(feature = "hub", feature = "agent"))]
 mod folded;

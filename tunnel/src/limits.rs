@@ -97,7 +97,7 @@ pub const STREAMS_MAX: usize = 1_000;
 /// Opens that wait for an answer, each way. A stalled side must not collect tens of thousands.
 pub const PENDING_OPENS_MAX: usize = 100;
 
-/// Opens a second, each way. One request of a person is one stream, and sixteen callers of one cluster get
+/// Opens a second, each way. A request of a person may take a stream of its own, and sixteen callers of one cluster get
 /// about 3,000 answers a second from an API server; more is a caller that runs wild.
 pub const OPENS_PER_SECOND: f64 = 5_000.0;
 

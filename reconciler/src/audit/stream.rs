@@ -1,5 +1,5 @@
-//! What an audit log says of one stream to a cluster, at its agent and at the hub that holds its tunnel: who, what, how much,
-//! how long, and how it ended. What lasts has a line while it does.
+//! What an audit log says of one stream to a cluster, or of one request where several follow one another on it, at its agent
+//! and at the hub that holds its tunnel: who, what, how much, how long, and how it ended. What lasts has a line while it does.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::wire::Caller;
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StreamLine {
-    /// RFC 3339, of the stream's begin.
+    /// RFC 3339, of the begin of the stream or request.
     pub(crate) time: String,
     /// `begun`, of what lasts; its end is a line of its own.
     #[serde(skip_serializing_if = "str::is_empty")]

@@ -58,7 +58,8 @@ pub(super) struct Agent {
     /// file can take away from this, and nothing can add to it.
     #[arg(long, value_name = "WHAT", env = "FLOTILLA_ALLOW", value_delimiter = ',')]
     allow: Vec<Allow>,
-    /// A file to which a line of JSON is added for each stream that the hub opened; - is stdout.
+    /// A file to which a line of JSON is added for each stream that the hub opened, or each request of a person's on it; - is
+    /// stdout.
     #[arg(long, value_name = "FILE", env = "FLOTILLA_AUDIT_LOG")]
     audit_log: Option<String>,
     /// What --allow was before.

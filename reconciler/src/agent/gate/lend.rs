@@ -1,4 +1,4 @@
-//! Serves one stream that the hub opened to what this cluster lends: asks the policy, carries, and writes the audit line.
+//! Serves one stream that the hub opened to what this cluster lends: asks the policy, carries, and writes the audit log.
 
 use std::error::Error;
 use std::sync::Arc;
