@@ -289,26 +289,22 @@ impl Shared {
     }
 
     /// A mode does not wait for contents, neither at the gate nor in the journal: an agent that ends before they come starts
-    /// again in the mode that it was told, with the list that it had.
+    /// again in the mode that it was told, with the list that it had. One that had none starts as any agent does that was told
+    /// nothing yet.
     fn keep_mode(&self, taken: &Taken) {
         let Some(told) = taken.intake.held() else { return };
-        self.kept.send_if_modified(|kept| match &kept.held {
-            Some(held) if (held.mode, &held.mode_source) == (told.mode, &told.mode_source) => false,
-            Some(held) => {
-                let held = Held {
-                    mode: told.mode,
-                    mode_source: told.mode_source.clone(),
-                    ..held.clone()
-                };
-                Arc::make_mut(kept).held = Some(held);
-                true
-            }
-            // There is no list before the first one, and no mode without a list.
-            None => {
-                let kept = Arc::make_mut(kept);
-                (kept.held, kept.awaits_contents) = (Some(told.clone()), true);
-                true
-            }
+        self.kept.send_if_modified(|kept| {
+            let is_other = |held: &&Held| (held.mode, &held.mode_source) != (told.mode, &told.mode_source);
+            let Some(held) = kept.held.as_ref().filter(is_other) else {
+                return false;
+            };
+            let held = Held {
+                mode: told.mode,
+                mode_source: told.mode_source.clone(),
+                ..held.clone()
+            };
+            Arc::make_mut(kept).held = Some(held);
+            true
         });
     }
 

@@ -267,7 +267,6 @@ impl Journal {
             absence,
             hub_keys,
             hub_keys_known,
-            ..Kept::default()
         })
     }
 

@@ -42,8 +42,7 @@ async fn record_due(shared: Arc<Shared>, mut due: Due) {
         loop {
             shared.store.ready().await;
             let kept = due.newest();
-            let whole = kept.held.as_ref().filter(|_| !kept.awaits_contents);
-            let mark = whole.map(Mark::of);
+            let mark = kept.held.as_ref().map(Mark::of);
             let hub_keys = kept.hub_keys.clone();
             let Err(error) = shared.store.write(kept).await else {
                 shared.recorded.send_replace(mark);

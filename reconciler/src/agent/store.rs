@@ -27,8 +27,6 @@ pub struct Kept {
     pub hub_keys: Vec<Vouched>,
     /// Since when each key of a hub that is believed is known; empty from agents that did not note it.
     pub hub_keys_known: KeysKnown,
-    /// Whether contents of it are still on their way, so that nobody is told yet that it was taken. This is not kept.
-    pub awaits_contents: bool,
 }
 
 /// For how long no hub was heard of, when it was written down.

@@ -93,7 +93,6 @@ fn kept(sequence: u64, values: &[&str]) -> Kept {
         }),
         hub_keys: told_keys(),
         hub_keys_known: KeysKnown::default().now_that(&[tunnel::PublicKey::from_bytes([1; 32])], 900),
-        ..Kept::default()
     }
 }
 
