@@ -63,6 +63,20 @@ pub struct AuditLog {
     lost: Lost,
 }
 
+/// A line's place among those that wait.
+#[cfg(feature = "agent")]
+#[derive(Debug)]
+pub struct Reserved(Option<mpsc::OwnedPermit<String>>);
+
+#[cfg(feature = "agent")]
+impl Reserved {
+    pub fn write(self, line: &impl Serialize) {
+        if let (Some(place), Ok(text)) = (self.0, serde_json::to_string(line)) {
+            place.send(text);
+        }
+    }
+}
+
 /// How much of the lines that wait a line may be one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
@@ -152,6 +166,20 @@ impl AuditLog {
         if let Some(lines) = &self.lines {
             let _place = lines.reserve().await;
         }
+    }
+
+    /// A place for a line that is yet to come, once there is one; of a log that goes nowhere as many as are asked for. `None` where
+    /// nothing can be written now, or nothing was for a while: whoever is served without it may be seen by nobody.
+    #[cfg(feature = "agent")]
+    pub async fn reserve(&self) -> Option<Reserved> {
+        let Some(lines) = self.lines.clone() else {
+            return Some(Reserved(None));
+        };
+        if self.fails() {
+            return None;
+        }
+        let place = timeout_at(Instant::now() + AUDIT_ROOM_TIMEOUT, lines.reserve_owned()).await;
+        Some(Reserved(Some(place.ok()?.ok()?)))
     }
 
     /// Lines that are lost, for whoever counts them.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use render::access::{Attributes, Target};
 use serde::Serialize;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::Alike;
 use crate::limits::AUDIT_BEGUN_AFTER;
@@ -117,6 +117,7 @@ impl Begun {
     }
 
     /// What follows on the same stream, and the bytes that had gone over it when this one ended.
+    #[cfg(feature = "agent")]
     pub(crate) fn next(&self, line: StreamLine, before: [u64; 2]) -> Self {
         Self {
             line: Mutex::new(line),
@@ -127,6 +128,7 @@ impl Begun {
     }
 
     /// When it is to be written that it lasts, if it does.
+    #[cfg(feature = "agent")]
     pub(crate) fn lasts_at(&self) -> Instant {
         self.since + AUDIT_BEGUN_AFTER
     }
@@ -137,9 +139,10 @@ impl Begun {
     }
 
     /// Waits for what is carried. Once it lasts, it is written that it began.
+    #[cfg(feature = "hub")]
     pub(crate) async fn lasting<T>(&self, carried: impl Future<Output = T>, write: impl FnOnce(StreamLine)) -> T {
         let mut carried = std::pin::pin!(carried);
-        if let Ok(ended) = timeout(AUDIT_BEGUN_AFTER, carried.as_mut()).await {
+        if let Ok(ended) = tokio::time::timeout(AUDIT_BEGUN_AFTER, carried.as_mut()).await {
             return ended;
         }
         write(self.lasts());

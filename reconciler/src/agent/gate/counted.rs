@@ -4,9 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use http::Method;
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::talk::Talk;
 
@@ -16,11 +16,10 @@ pub(in crate::agent) struct Counted<S> {
     talk: Arc<Talk>,
 }
 
-/// An answer's body, and the place that its request has until all of it was taken.
+/// An answer's body, of which it is told when all of it was taken.
 pub(super) struct Answering<B> {
     body: B,
     talk: Arc<Talk>,
-    place: Option<OwnedSemaphorePermit>,
 }
 
 impl<S> Counted<S> {
@@ -64,17 +63,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
 }
 
 impl<B: Body> Answering<B> {
-    pub(super) fn new(body: B, talk: Arc<Talk>, place: Option<OwnedSemaphorePermit>) -> Self {
-        let mut answering = Self { body, talk, place };
-        if answering.body.is_end_stream() {
-            answering.is_over();
+    /// Of an answer to such a method.
+    pub(super) fn new(body: B, method: &Method, talk: Arc<Talk>) -> Self {
+        // Of an answer to a HEAD nobody takes a body.
+        if body.is_end_stream() || method == Method::HEAD {
+            talk.is_over();
         }
-        answering
-    }
-
-    fn is_over(&mut self) {
-        self.talk.is_over();
-        self.place = None;
+        Self { body, talk }
     }
 }
 
@@ -91,7 +86,7 @@ impl<B: Body + Unpin> Body for Answering<B> {
             Poll::Ready(Some(Err(_))) | Poll::Pending => false,
         };
         if is_over {
-            self.is_over();
+            self.talk.is_over();
         }
         polled
     }

@@ -1,6 +1,5 @@
 //! Carries one stream's HTTP to the API server and back, as it comes: what is not taken at one end waits at the other.
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +12,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kube::client::Body;
+use render::access::Attributes;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::sync::OwnedSemaphorePermit;
@@ -45,8 +45,13 @@ pub(in crate::agent) struct Forwarding<'a> {
     pub(in crate::agent) talk: &'a Arc<Talk>,
 }
 
-/// Serves a stream to its end. When it ends, so does what it asked for. `place` is its own until then; a person's request gives
-/// it back once it is answered, and the next one on the same stream takes another.
+/// Another request cannot be taken on this stream: the hub asks it on a new one, and is told there why not.
+#[derive(Debug, thiserror::Error)]
+#[error("the agent takes no other request on this stream")]
+struct NoOther;
+
+/// Serves a stream to its end. When it ends, so does what it asked for. `place` is its own until then; the request of a stream
+/// that stays gives it back once it is answered, and the next one takes another.
 pub(in crate::agent) async fn serve<S>(
     forwarding: Forwarding<'_>,
     stream: S,
@@ -55,40 +60,40 @@ pub(in crate::agent) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (entry, own, talk) = (forwarding.entry, forwarding.own, forwarding.talk);
+    let (entry, own, room, talk) = (forwarding.entry, forwarding.own, forwarding.room, forwarding.talk);
     let upgraded = Mutex::new(Ends::default());
     let held = Held {
         place: Mutex::new(Some(place)),
         kept: Mutex::default(),
     };
     let answer = service_fn(|mut request: Request<Incoming>| async {
+        if talk.is_between() && !(held.renew(room) && talk.reserve().await) {
+            return Err(NoOther);
+        }
         ends(&upgraded).hub = Some(hyper::upgrade::on(&mut request));
         let asked = judge((entry, own), request.method(), request.uri(), request.headers());
-        let request_id = headers::request_id(request.headers());
-        let has_room = talk.has_room().await;
-        talk.asks(request_id, asked.as_ref().ok().cloned());
-        let is_kept = entry == Entry::Read && headers::is_kept(request.headers()) && held.keep(forwarding.room);
-        if is_kept {
-            talk.keep();
+        talk.asks(headers::request_id(request.headers()), asked.as_ref().ok().cloned());
+        let asks_on = entry == Entry::Read && headers::is_kept(request.headers());
+        let is_kept = asks_on && !asked.as_ref().is_ok_and(lasts) && held.keep(room);
+        match held.taken(is_kept) {
+            Some(place) => talk.keep(place),
+            None => {
+                held.end();
+                talk.is_last();
+            }
         }
-        let mut place = None;
-        let response = async {
-            asked?;
-            if !has_room {
-                return Err(Refused::unseen());
-            }
-            if entry == Entry::Read {
-                place = Some(held.place(forwarding.room).ok_or_else(Refused::crowded)?);
-            }
-            forwarding.answer(request, &upgraded).await
+        let method = request.method().clone();
+        let response = match asked {
+            Ok(_) => forwarding.answer(request, &upgraded).await,
+            Err(refused) => Err(refused),
         };
-        let (mut head, body) = response.await.unwrap_or_else(refusal).into_parts();
+        let (mut head, body) = response.unwrap_or_else(refusal).into_parts();
         talk.is_answered(head.status.as_u16());
         if entry == Entry::Read && !is_kept {
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let body = Answering::new(Gathered::of(body).begun().await, Arc::clone(talk), place);
-        Ok::<_, Infallible>(Response::from_parts(head, body))
+        let body = Answering::new(Gathered::of(body).begun().await, &method, Arc::clone(talk));
+        Ok(Response::from_parts(head, body))
     });
     let connection = http1::Builder::new()
         // Whoever asked for another protocol has their stream for themselves.
@@ -114,19 +119,32 @@ where
     Ok(())
 }
 
+/// Whether what is asked may take long: a stream does not stay for what comes after it.
+fn lasts(asked: &Attributes) -> bool {
+    asked.verb == "watch" || asked.target.resource_name() == "pods/log"
+}
+
 /// What a stream holds of a room.
 struct Held {
-    /// Of the request that is under way; of the stream, where it is no person's.
+    /// Of its request; while none is under way there is none.
     place: Mutex<Option<OwnedSemaphorePermit>>,
     /// Of a stream on which requests follow one another.
     kept: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl Held {
-    /// A place for the next request, if there is one.
-    fn place(&self, room: &Room) -> Option<OwnedSemaphorePermit> {
-        let first = self.place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        first.or_else(|| room.place())
+    /// Takes a place for another request, if there is one.
+    fn renew(&self, room: &Room) -> bool {
+        let place = room.place();
+        let is_there = place.is_some();
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        is_there
+    }
+
+    /// The request's place, where it gives that back before the stream ends.
+    fn taken(&self, is_kept: bool) -> Option<OwnedSemaphorePermit> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        is_kept.then(|| place.take()).flatten()
     }
 
     /// Whether the stream may wait for another request.
@@ -134,6 +152,11 @@ impl Held {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = kept.take().or_else(|| room.kept());
         kept.is_some()
+    }
+
+    /// None follows: whoever waits for another request may have its place.
+    fn end(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

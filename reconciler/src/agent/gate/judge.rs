@@ -45,17 +45,6 @@ impl Refused {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Whoever asks while nothing can be written down would be seen by nobody.
-    pub(super) fn unseen() -> Self {
-        let message = "the agent's audit log cannot be written, so that nobody is answered";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
-    }
-
-    pub(super) fn crowded() -> Self {
-        let message = "this agent has as many requests of the hub as it takes";
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
-    }
-
     pub(super) fn late() -> Self {
         let seconds = GATE_ANSWER_TIMEOUT.as_secs();
         let message = format!("the API server did not answer within {seconds} s");

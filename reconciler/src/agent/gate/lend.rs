@@ -150,7 +150,7 @@ impl Gate {
         };
         // What the hub's applier brings goes on: it is written down in Git.
         let is_somebodys = matches!(lent, Lent::ApiServer(Entry::Read | Entry::Interactive) | Lent::Address);
-        if is_somebodys && self.log.audit.fails() {
+        if is_somebodys && !talk.reserve().await {
             let why = "the agent's audit log cannot be written, so that nobody is answered";
             return self.refuse(open, responder, OpenCode::Refused, why);
         }

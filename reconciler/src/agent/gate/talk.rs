@@ -1,11 +1,14 @@
 //! What the audit log says of one stream: a line in all, or one of each request where those of a person follow one another.
 
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use render::access::Attributes;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::audit::{AuditLog, Begun, Folded, Share, StreamLine};
+use crate::audit::{AuditLog, Begun, Folded, Reserved, Share, StreamLine};
 use crate::limits::{AUDIT_BEGUN_AFTER, AUDIT_LOOK, AUDIT_ROOM_TIMEOUT};
 use crate::wire::Caller;
 
@@ -42,6 +45,15 @@ struct Now {
     requests: u64,
     asked: Option<Attributes>,
     code: Option<u16>,
+    /// What the request that is under way holds until it is answered.
+    holds: Holds,
+}
+
+/// What a request holds.
+#[derive(Default)]
+struct Holds {
+    line: Option<Reserved>,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Log {
@@ -58,12 +70,6 @@ impl Log {
 
     fn fold(&self, line: StreamLine) -> Option<StreamLine> {
         self.folded().fold(line, Instant::now())
-    }
-
-    fn write_soon(&self, line: StreamLine) {
-        if let Some(line) = self.fold(line) {
-            self.audit.write_soon(&line, Share::Whole);
-        }
     }
 
     /// Writes what it left out of watches that are alike, and tells of lines that were lost by `tell`, for ever.
@@ -103,6 +109,7 @@ impl Talk {
             requests: 0,
             asked: None,
             code: None,
+            holds: Holds::default(),
         };
         Arc::new(Self {
             log,
@@ -134,16 +141,25 @@ impl Talk {
         self.now().begun.bytes.down(bytes);
     }
 
+    /// Makes sure that the next line can be written; whoever is served without it may be seen by nobody.
+    pub(super) async fn reserve(&self) -> bool {
+        let line = self.log.audit.reserve().await;
+        let is_reserved = line.is_some();
+        self.now().holds.line = line;
+        is_reserved
+    }
+
+    /// Whether a request that comes now follows another one that has its line.
+    pub(super) fn is_between(&self) -> bool {
+        self.now().is_between
+    }
+
     /// A request came, under this id if it has one of its own.
     pub(super) fn asks(&self, request_id: Option<&str>, asked: Option<Attributes>) {
         let mut now = self.now();
-        // As after a HEAD, whose answer nobody takes anything of.
-        if now.is_kept && now.requests > 0 {
-            self.write_soon(&mut now);
-        }
         if now.is_between {
             let line = StreamLine {
-                time: jiff::Timestamp::now().to_string(),
+                time: Timestamp::now().to_string(),
                 ..now.stream.clone()
             };
             now.begun = now.begun.next(line, now.before);
@@ -156,19 +172,20 @@ impl Talk {
         now.asked = asked;
     }
 
-    /// Whether another request may be asked: whoever asks while nothing can be written would be seen by nobody.
-    pub(super) async fn has_room(&self) -> bool {
-        let (is_kept, audit) = (self.now().is_kept, &self.log.audit);
-        !is_kept || !audit.fails() && timeout(AUDIT_ROOM_TIMEOUT, audit.room()).await.is_ok()
-    }
-
     pub(super) fn is_answered(&self, code: u16) {
         self.now().code = Some(code);
     }
 
-    /// From now on each request has its line once it is answered.
-    pub(super) fn keep(&self) {
-        self.now().is_kept = true;
+    /// The request has its line once it is answered, and gives its place back then: another may follow it.
+    pub(super) fn keep(&self, place: OwnedSemaphorePermit) {
+        let mut now = self.now();
+        now.is_kept = true;
+        now.holds.place = Some(place);
+    }
+
+    /// None follows this request.
+    pub(super) fn is_last(&self) {
+        self.now().is_kept = false;
     }
 
     /// All of an answer was taken from where it came.
@@ -178,15 +195,20 @@ impl Talk {
 
     /// All that was taken is on the stream.
     pub(super) fn is_flushed(&self) {
-        let mut now = self.now();
-        if now.is_kept && now.is_over {
-            self.write_soon(&mut now);
+        let ended = {
+            let mut now = self.now();
+            (now.is_kept && now.is_over).then(|| now.end(DONE))
+        };
+        if let Some((Some(line), holds)) = ended {
+            self.write_soon(line, holds);
         }
     }
 
-    fn write_soon(&self, now: &mut Now) {
-        if let Some(line) = now.end(DONE) {
-            self.log.write_soon(line);
+    fn write_soon(&self, line: StreamLine, holds: Holds) {
+        match (self.log.fold(line), holds.line) {
+            (Some(line), Some(reserved)) => reserved.write(&line),
+            (Some(line), None) => self.log.audit.write_soon(&line, Share::Whole),
+            (None, _) => {}
         }
     }
 
@@ -202,22 +224,25 @@ impl Talk {
             }
             let lasts = self.now().lasts();
             if let Some(line) = lasts {
-                self.log.write_soon(line);
+                self.write_soon(line, Holds::default());
             }
         }
     }
 
     /// The stream ended so: what it was at has its line.
     pub(super) async fn end(&self, close: &'static str) {
-        let line = self.now().end(close).and_then(|line| self.log.fold(line));
-        if let Some(line) = line {
+        let (line, holds) = self.now().end(close);
+        let Some(line) = line else { return };
+        if holds.line.is_some() {
+            self.write_soon(line, holds);
+        } else if let Some(line) = self.log.fold(line) {
             self.log.audit.write(&line).await;
         }
     }
 
     /// The stream was not served. It has no place, so that nothing bounds how many would wait.
     pub(super) fn refuse(&self, close: &'static str) {
-        if let Some(line) = self.now().end(close) {
+        if let (Some(line), _) = self.now().end(close) {
             self.log.audit.write_soon(&line, Share::Half);
         }
     }
@@ -228,7 +253,7 @@ impl Now {
     fn next_look(&self) -> Option<Instant> {
         match self.is_between || self.is_told {
             false => Some(self.begun.lasts_at()),
-            true => self.is_kept.then(|| Instant::now() + AUDIT_BEGUN_AFTER),
+            true => (self.is_kept || self.requests == 0).then(|| Instant::now() + AUDIT_BEGUN_AFTER),
         }
     }
 
@@ -240,12 +265,13 @@ impl Now {
         })
     }
 
-    fn end(&mut self, close: &'static str) -> Option<StreamLine> {
+    /// The line of what ended so, unless it has one, and what it held.
+    fn end(&mut self, close: &'static str) -> (Option<StreamLine>, Holds) {
         let line = (!self.is_between).then(|| self.with_answers(self.begun.ended(close)));
         self.before = self.begun.bytes.so_far();
         (self.is_between, self.is_told, self.is_over) = (true, false, false);
         (self.requests, self.asked, self.code) = (0, None, None);
-        line
+        (line, mem::take(&mut self.holds))
     }
 
     /// With what was asked, and how it was answered. Of several requests only their number is told.

@@ -338,9 +338,17 @@ impl Following {
         head
     }
 
+    /// Asks, and whether the stream ended without an answer.
+    async fn ends_when_asked(mut self) -> bool {
+        let request = b"GET /api/v1/pods HTTP/1.1\r\nhost: a\r\nconnection: keep-alive\r\n\r\n";
+        // It may be gone by now.
+        let _sent = self.0.write_all(request).await;
+        self.ended().await
+    }
+
     async fn ended(mut self) -> bool {
         let ended = tokio::time::timeout(SOON, self.0.read_u8()).await;
-        ended.expect("it ends").is_err()
+        ended.expect("it ends or is answered").is_err()
     }
 }
 
@@ -411,18 +419,25 @@ async fn a_stream_that_waits_for_its_next_request_takes_nobodys_place() {
     for _ in 0..GATE_REQUESTS_MAX {
         open.push(hub.open(TargetClass::ApiServer, "").await.expect("there is room"));
     }
-    let mut next = kept.pop().expect("they stay");
-    let answer = next.ask("GET /api/v1/pods").await;
-    assert!(answer.starts_with("http/1.1 429"), "{answer}");
+    let next = kept.pop().expect("they stay");
+    assert!(next.ends_when_asked().await, "no room for a request");
     open.clear();
     let served = async {
-        while !next.ask("GET /api/v1/pods").await.starts_with("http/1.1 200") {
+        while hub.get("ann", "/api/v1/pods").await.is_err() {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(SOON, served).await.expect("what ended made room");
+    let mut next = kept.pop().expect("they stay");
+    assert!(next.ask("GET /api/v1/pods").await.starts_with("http/1.1 200"));
+    // What lasts is the last on its stream, and leaves its place to another that waits.
+    let head = next.ask("GET /api/v1/pods?watch=true").await;
+    assert!(head.contains("connection: close\r\n"), "{head}");
+    let mut another = Following::of(&hub, "ann").await;
+    let answer = another.ask("GET /api/v1/pods").await;
+    assert!(!answer.contains("connection: close\r\n"), "{answer}");
     hub.mode.send_replace(SyncMode::Pull);
-    assert!(next.ended().await, "in Pull none stays");
+    assert!(another.ended().await, "in Pull none stays");
 }
 
 #[tokio::test]
@@ -431,20 +446,36 @@ async fn a_stream_that_stays_answers_nobody_while_the_audit_log_cannot_be_writte
     std::os::unix::fs::symlink("/dev/full", folder.path().join("audit.log")).expect("it is writable");
     let hub = Hub::within(&["read"], folder).await;
     let mut stream = Following::of(&hub, "ann").await;
-    // Its first line is what cannot be written.
-    let refused = async {
-        loop {
-            let answer = stream.ask("GET /api/v1/pods").await;
-            if !answer.starts_with("http/1.1 200") {
-                return answer;
-            }
+    // Its line is what cannot be written.
+    let answer = stream.ask("GET /api/v1/pods").await;
+    assert!(answer.starts_with("http/1.1 200"), "{answer}");
+    let noticed = async {
+        while !hub.gate.log.audit.fails() {
+            tokio::task::yield_now().await;
         }
     };
-    let refused = tokio::time::timeout(SOON, refused).await.expect("it is noticed");
-    assert!(
-        refused.starts_with("http/1.1 503") && refused.contains("audit log"),
-        "{refused}"
+    tokio::time::timeout(SOON, noticed).await.expect("it is noticed");
+    assert!(stream.ends_when_asked().await);
+    assert_eq!(
+        hub.open(TargetClass::ApiServer, "").await.map(drop),
+        Err(OpenCode::Refused),
+        "which says why"
     );
+}
+
+#[tokio::test]
+async fn a_line_has_its_place_before_anybody_is_answered() {
+    let (audit, mut lines) = AuditLog::read(1);
+    let hub = Hub::telling(&["read"], audit.clone(), tempfile::tempdir().expect("a folder")).await;
+    let mut stream = Following::of(&hub, "ann").await;
+    audit.write_soon(&"another", crate::audit::Share::Whole);
+    assert_eq!(audit.lost().count(), 1, "the stream has the only place");
+    stream.ask("GET /api/v1/pods").await;
+    let first = lines.recv().await.expect("a line");
+    assert!(first.contains(r#""close":"done""#), "{first}");
+    audit.write_soon(&"another", crate::audit::Share::Whole);
+    tokio::time::pause();
+    assert!(stream.ends_when_asked().await, "there is none in time");
 }
 
 #[tokio::test]
@@ -611,8 +642,8 @@ async fn streams_that_a_full_disk_refuses_wait_for_nothing_and_leave_room_for_wh
 
 #[tokio::test]
 async fn an_agent_ends_in_time_although_its_disk_hangs() {
-    let (audit, _waiting) = AuditLog::read(1);
-    let hub = Hub::telling(&["read"], audit, tempfile::tempdir().expect("a folder")).await;
+    let (audit, _waiting) = AuditLog::read(2);
+    let hub = Hub::telling(&["read"], audit.clone(), tempfile::tempdir().expect("a folder")).await;
     for _ in 0..2 {
         let watch = hub.get("ann", "/api/v1/namespaces/a/pods?watch=true").await;
         watch.expect("an answer");
@@ -623,6 +654,7 @@ async fn an_agent_ends_in_time_although_its_disk_hangs() {
         }
     };
     tokio::time::timeout(SOON, left_out).await.expect("both ended");
+    audit.write_soon(&"another", crate::audit::Share::Whole);
     tokio::time::pause();
     let ended = tokio::time::timeout(GATE_END_TIMEOUT * 2, hub.gate.end()).await;
     assert!(ended.is_ok(), "SIGTERM is obeyed");
