@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use render::{Fleet, Revision};
 
-use super::Write;
 use super::state::State;
+use super::{Noted, Write};
 use crate::hub::publish::Followed;
 use crate::limits::FOLLOW_RETRY_SECONDS;
 
 /// What is known of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Following {
+    /// The commit that is noted, whether it counts or not: only in its place another one is noted.
+    noted: Option<Revision>,
     /// The commit that is noted, where it is newer than the one that `rendered` was made from.
     found: Option<Revision>,
     /// What is accepted may count otherwise than what is named.
@@ -74,12 +76,18 @@ fn counts_otherwise(before: &Fleet, fleet: &Fleet) -> bool {
 }
 
 /// Takes in what is noted; says whether another hub noted a commit of which this one may not know the fleet yet.
-pub(super) fn seen(state: &mut State, found: Option<Revision>, is_first: bool) -> bool {
+pub(super) fn seen(state: &mut State, noted: Option<Noted>, is_first: bool) -> bool {
+    let is_left_behind = noted.as_ref().is_some_and(|noted| noted.is_left_behind);
+    let found = noted.as_ref().filter(|noted| noted.counts);
+    let found = found.map(|noted| noted.source.clone());
     let is_new = found.is_some() && found != state.following.found && found != state.accepted;
+    state.following.noted = noted.map(|noted| noted.source);
     state.following.found = found;
     if !is_new || is_first {
         return false;
     }
+    // Of another history nobody here says that it is older: two hubs would note over each other.
+    state.following.is_due |= is_left_behind;
     state.overtaken = true;
     state.source = None;
     true
@@ -99,10 +107,13 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
         return None;
     }
     state.following.is_writing = true;
-    Some(Write::Follow(Followed {
-        source,
-        rendered: state.rendered_from().cloned(),
-    }))
+    Some(Write::Follow {
+        found: state.following.noted.clone(),
+        followed: Followed {
+            source,
+            rendered: state.rendered_from().cloned(),
+        },
+    })
 }
 
 /// It was noted.
@@ -110,6 +121,7 @@ pub(super) fn written(state: &mut State, source: Revision) {
     state.end_write();
     (state.following.is_writing, state.following.again_at) = (false, None);
     let is_newer = state.rendered_from() != Some(&source);
+    state.following.noted = Some(source.clone());
     state.following.found = is_newer.then_some(source);
 }
 

@@ -34,7 +34,9 @@ mod state;
 pub use agent_keys::{AgentKeys, KeysDone};
 pub use clusters::ClusterState;
 pub use condition::Condition;
-pub use event::{Effect, Event, Head, JudgedBy, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
+pub use event::{
+    Effect, Event, Head, JudgedBy, Noted, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write,
+};
 pub use joins::Joins;
 pub use key_wish::KeyWish;
 use planning::{plan_due, planned_seen};

@@ -127,6 +127,7 @@ impl Hub {
                     released: state.released.as_ref().map(|released| released.commit.clone()),
                     proposed: state.proposed.clone(),
                     keys: state.agent_keys.has_branch(),
+                    accepted: state.accepted.clone(),
                 };
                 (known, state.writes)
             };

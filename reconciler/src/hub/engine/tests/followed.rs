@@ -223,3 +223,48 @@ fn the_note_keeps_no_history_that_was_left() {
     assert_eq!((noted.source, noted.rendered), (revision('9'), Some(revision('9'))));
     assert_eq!(world.state.named(), Some(revision('9')));
 }
+
+#[test]
+fn an_older_note_that_another_hub_wrote_over_a_newer_one_is_put_right() {
+    let mut world = with_lost_key();
+    revoke(&mut world, '2', ('1', "one"));
+    world
+        .source
+        .insert(revision('3'), (keyed('3', &[]), units('1', "one", &["a", "b"])));
+    world.see('3', Relation::Follows);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 2));
+    // Before it knew of the newest.
+    let older = Followed {
+        source: revision('2'),
+        rendered: Some(revision('1')),
+    };
+    world.note.0 = Some(older);
+    world.look();
+    world.see('3', Relation::Follows);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 3));
+    world.look();
+    world.see('3', Relation::Follows);
+    assert_eq!(world.note.1, 3, "once");
+}
+
+#[test]
+fn a_note_that_another_hub_wrote_meanwhile_is_not_noted_over() {
+    let mut world = with_lost_key();
+    let theirs = Followed {
+        source: revision('3'),
+        rendered: Some(revision('1')),
+    };
+    world.note.0 = Some(theirs);
+    // Nobody looked since.
+    revoke(&mut world, '2', ('1', "one"));
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 0));
+    world.look();
+    world
+        .source
+        .insert(revision('3'), (keyed('3', &[]), units('1', "one", &["a", "b"])));
+    world.see('3', Relation::Follows);
+    world.now = next_time(&world.state).expect("it is looked at again");
+    world.hear(Event::TimeCame);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 0));
+    assert_eq!(next_time(&world.state), None);
+}

@@ -218,13 +218,23 @@ impl World {
         }
     }
 
-    /// What is noted, where it counts.
-    fn followed(&self) -> Option<Revision> {
+    /// What is noted.
+    fn followed(&self) -> Option<Noted> {
         let rendered = self.rendered.as_ref();
         let from = rendered.and_then(|rendered| Some(rendered.published.record.as_ref()?.source.clone()));
-        let note = self.note.0.as_ref()?;
+        let source = self.note.0.as_ref()?.source.clone();
         // The digits of revisions say which is newer.
-        (from.as_ref() < Some(&note.source)).then(|| note.source.clone())
+        let counts = from.as_ref() < Some(&source);
+        Some(Noted {
+            is_left_behind: counts && self.state.accepted.as_ref() > Some(&source),
+            counts,
+            source,
+        })
+    }
+
+    /// The commit that is noted.
+    pub(super) fn noted(&self) -> Option<&Revision> {
+        self.note.0.as_ref().map(|note| &note.source)
     }
 
     pub(super) fn hear(&mut self, event: Event) {
@@ -340,7 +350,7 @@ impl World {
                 self.withdrawn.push(open);
                 Event::Withdrawn { open, kept: Vec::new() }
             }
-            Write::Follow(followed) => {
+            Write::Follow { found, followed } if found.as_ref() == self.noted() => {
                 let source = followed.source.clone();
                 self.note = (Some(followed), self.note.1 + 1);
                 Event::Followed(source)
