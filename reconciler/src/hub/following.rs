@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use render::Revision;
 
-use super::engine::{Event, Noted, StateCommit, StateHead};
+use super::engine::{Event, NoteUnclear, Noted, StateCommit, StateHead};
 use super::keeper::{Keeper, chain};
 use super::publish::{Followed, StateError};
 use super::repository::Relation;
@@ -25,19 +25,42 @@ impl Keeper {
         source: &Source,
         accepted: Option<&Revision>,
         (rendered, released): (&StateHead, &StateHead),
-    ) -> Result<Option<Noted>, String> {
-        let Some(followed) = self.repository().followed().map_err(|error| chain(&error))? else {
+    ) -> Result<Option<Noted>, NoteUnclear> {
+        let unreadable = |error: StateError| NoteUnclear {
+            message: chain(&error),
+            sought: Vec::new(),
+        };
+        let Some(followed) = self.repository().followed().map_err(unreadable)? else {
             return Ok(None);
         };
         let from = made_from(rendered).or_else(|| made_from(released));
-        let counts = self.is_newer(source, &followed, from.as_ref());
+        let counts = match from {
+            Some(from) if Some(&from) != followed.rendered.as_ref() => {
+                builds_on(&self.newer, source, &followed.source, &from)
+                    .ok_or_else(|| self.unsaid(followed.source.clone(), from))?
+            }
+            // It was when it was noted, and nothing was rendered since.
+            from => from.as_ref() != Some(&followed.source),
+        };
         let accepted = accepted.filter(|accepted| counts && **accepted != followed.source);
+        let is_left_behind =
+            accepted.and_then(|accepted| builds_on(&self.left_behind, source, accepted, &followed.source));
         Ok(Some(Noted {
             counts,
-            is_left_behind: accepted
-                .is_some_and(|accepted| builds_on(&self.left_behind, source, accepted, &followed.source)),
+            is_left_behind: is_left_behind == Some(true),
             source: followed.source,
         }))
+    }
+
+    /// Taken for an older one, a note would let in again whom it shut out.
+    fn unsaid(&self, followed: Revision, from: Revision) -> NoteUnclear {
+        let name = self.repository().followed_ref();
+        NoteUnclear {
+            message: format!(
+                "the history of source that is here does not say whether {followed}, which {name} names, is newer than {from}; hint: push a branch that holds it, or remove that ref where nothing of it is to count"
+            ),
+            sought: vec![followed, from],
+        }
     }
 
     /// Remembers which one it is.
@@ -50,35 +73,26 @@ impl Keeper {
         self.repository().follow(found, followed, seconds)?;
         Ok(Event::Followed(followed.source.clone()))
     }
-
-    fn is_newer(&self, source: &Source, followed: &Followed, from: Option<&Revision>) -> bool {
-        match from.filter(|from| Some(*from) != followed.rendered.as_ref()) {
-            Some(from) => builds_on(&self.newer, source, &followed.source, from),
-            // It was when it was noted, and nothing was rendered since.
-            None => from != Some(&followed.source),
-        }
-    }
 }
 
-/// Whether `newer` builds on `older`, and is another one. What was found out last is `known`.
-fn builds_on(known: &Mutex<Option<BuildsOn>>, source: &Source, newer: &Revision, older: &Revision) -> bool {
+/// Whether `newer` builds on `older`, and is another one; `None` where the history that is here does not say it. What was
+/// found out last is `known`.
+fn builds_on(known: &Mutex<Option<BuildsOn>>, source: &Source, newer: &Revision, older: &Revision) -> Option<bool> {
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
     let of_these = |known: &&BuildsOn| known.newer == *newer && known.older == *older;
     if let Some(known) = known.as_ref().filter(of_these) {
-        return known.is_so;
+        return Some(known.is_so);
     }
-    let is_so = match source.relation(older, newer) {
-        Ok(relation) => relation == Relation::Descendant,
-        Err(_) => return false,
-    };
-    if is_so || matches!(source.is_relation_told(older, newer), Ok(true)) {
-        *known = Some(BuildsOn {
-            newer: newer.clone(),
-            older: older.clone(),
-            is_so,
-        });
+    let is_so = source.relation(older, newer).ok()? == Relation::Descendant;
+    if !is_so && !source.is_relation_told(older, newer).ok()? {
+        return None;
     }
-    is_so
+    *known = Some(BuildsOn {
+        newer: newer.clone(),
+        older: older.clone(),
+        is_so,
+    });
+    Some(is_so)
 }
 
 /// The commit of source that a state ref was made from.
@@ -100,7 +114,7 @@ mod tests {
 
     use super::*;
     use crate::hub::publish::{Author, StateRefs, StateRepository};
-    use crate::hub::repository::fixture::Fixture;
+    use crate::hub::repository::fixture::{Fixture, git};
 
     fn revision(id: &str) -> Revision {
         Revision::parse(id).expect("git prints full ids")
@@ -166,7 +180,10 @@ mod tests {
         let other = revision(&people.commit("another history"));
         assert_eq!(counts(&rendered(&other), &missing()), None);
         people.lose(three.as_str());
-        assert_eq!(counts(&rendered(&two), &missing()), None);
+        let unclear = keeper.followed(&source, None, (&rendered(&two), &missing()));
+        let unclear = unclear.expect_err("it is not taken for an older one");
+        assert_eq!(unclear.sought, [three.clone(), two.clone()]);
+        assert!(unclear.message.contains("refs/flotilla/followed"), "{unclear:?}");
         assert_eq!(
             counts(&rendered(&one), &missing()),
             Some(three),
@@ -198,5 +215,43 @@ mod tests {
             assert!(!is_left_behind(accepted, &one), "{accepted:?}");
         }
         assert!(!is_left_behind(Some(&three), &three), "it does not count any more");
+    }
+
+    #[test]
+    fn a_note_of_which_a_shallow_copy_does_not_say_that_it_is_older_is_not_taken_for_that() {
+        let people = Fixture::new();
+        let [one, two, three, four] = ["one", "two", "three", "four"].map(|message| revision(&people.commit(message)));
+        people.git(&["checkout", "--quiet", "--orphan", "other"]);
+        let other = revision(&people.commit("another history"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("file://{}", people.path().display());
+        git(
+            folder.path(),
+            &["clone", "--quiet", "--depth=2", "--branch=main", &url, "r"],
+        );
+        let copy = folder.path().join("r");
+        git(&copy, &["fetch", "--quiet", &url, "other"]);
+        let source = Source::open(&copy, "main").expect("it opens");
+        let open = StateRepository::open(&copy, StateRefs::default(), Author::default(), &source);
+        let keeper = Keeper::new(open.expect("it opens"));
+        let note = |found: Option<&Revision>, noted: &Revision| {
+            let followed = Followed {
+                source: noted.clone(),
+                rendered: Some(one.clone()),
+            };
+            keeper.follow(found, &followed, 1).expect("written");
+        };
+        let counts = |from: &Revision| {
+            let noted = keeper.followed(&source, None, (&rendered(from), &StateHead::Missing));
+            noted.map(|noted| noted.expect("it is noted").counts)
+        };
+        note(None, &four);
+        assert_eq!(counts(&three), Ok(true));
+        assert_eq!(
+            counts(&two).expect_err("its edge is before that").sought,
+            [four.clone(), two]
+        );
+        note(Some(&four), &other);
+        assert_eq!(counts(&three), Ok(false), "that history is here to its root");
     }
 }

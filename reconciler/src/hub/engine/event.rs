@@ -253,8 +253,17 @@ pub struct StateRefs {
     pub keys_gone: bool,
     /// Where it was: what another hub proposes in its place, of the same commit of source.
     pub proposed_instead: Option<Proposed>,
-    /// What is noted of the commit of source that is followed; or why nobody can say.
-    pub followed: Result<Option<Noted>, String>,
+    /// What is noted of the commit of source that is followed.
+    pub followed: Result<Option<Noted>, NoteUnclear>,
+}
+
+/// Why nobody can say which commit of source is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteUnclear {
+    /// It, and what a person does about it.
+    pub message: String,
+    /// The commits of which more history is to be fetched; none where the state repository says nothing that is readable.
+    pub sought: Vec<Revision>,
 }
 
 /// The note of which commit of source is followed, as a look found it.

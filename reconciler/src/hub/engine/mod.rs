@@ -35,7 +35,8 @@ pub use agent_keys::{AgentKeys, KeysDone};
 pub use clusters::ClusterState;
 pub use condition::Condition;
 pub use event::{
-    Effect, Event, Head, JudgedBy, Noted, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write,
+    Effect, Event, Head, JudgedBy, NoteUnclear, Noted, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble,
+    Write,
 };
 pub use joins::Joins;
 pub use key_wish::KeyWish;

@@ -175,7 +175,10 @@ fn a_note_that_cannot_be_read_is_not_taken_for_none() {
     revoke(&mut world, '2', ('1', "one"));
     let mut world = world.restarted();
     let refs = StateRefs {
-        followed: Err("the ref refs/flotilla/followed does not say which".to_owned()),
+        followed: Err(NoteUnclear {
+            message: "the ref refs/flotilla/followed does not say which".to_owned(),
+            sought: Vec::new(),
+        }),
         ..world.refs()
     };
     world.hear(Event::StateSeen(refs));
