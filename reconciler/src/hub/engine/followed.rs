@@ -36,9 +36,12 @@ impl Following {
         self.found.as_ref()
     }
 
-    /// `rendered` is made from the accepted commit now.
-    pub(super) fn rendered(&mut self) {
-        self.found = None;
+    /// `rendered` is made from this commit now. A failover may go by one that was merged before the accepted one: then what
+    /// is noted counts on.
+    pub(super) fn rendered(&mut self, from: &Revision, accepted: Option<&Revision>) {
+        if accepted == Some(from) {
+            self.found = None;
+        }
     }
 
     /// Another hub, or a person, moved `rendered`.
