@@ -22,7 +22,8 @@ pub(super) struct Following {
     found: Option<Revision>,
     /// What is accepted may count otherwise than what is named.
     is_due: bool,
-    /// Another history was accepted: the note is not to keep the old one.
+    /// Another history was accepted, or may have been before this hub started: until another commit is noted, the note keeps
+    /// the old one.
     is_rewritten: bool,
     /// It is being written.
     is_writing: bool,
@@ -81,6 +82,9 @@ fn counts_otherwise(before: &Fleet, fleet: &Fleet) -> bool {
 /// Takes in what is noted; says whether another hub noted a commit of which this one may not know the fleet yet.
 pub(super) fn seen(state: &mut State, noted: Option<Noted>, is_first: bool) -> bool {
     let is_left_behind = noted.as_ref().is_some_and(|noted| noted.is_left_behind);
+    if is_first && noted.as_ref().is_some_and(|noted| !noted.counts) {
+        state.following.rewritten();
+    }
     let found = noted.as_ref().filter(|noted| noted.counts);
     let found = found.map(|noted| noted.source.clone());
     let is_new = found.is_some() && found != state.following.found && found != state.accepted;
@@ -104,9 +108,10 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
         return None;
     }
     let is_named = state.named().as_ref() == Some(&source);
-    let is_rewritten = std::mem::take(&mut state.following.is_rewritten);
+    let keeps_other = state.following.is_rewritten && state.following.noted.as_ref() != Some(&source);
     state.following.is_due = false;
-    if is_named && !is_rewritten {
+    if is_named && !keeps_other {
+        state.following.is_rewritten = false;
         return None;
     }
     state.following.is_writing = true;
@@ -123,6 +128,8 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
 pub(super) fn written(state: &mut State, source: Revision) {
     state.end_write();
     (state.following.is_writing, state.following.again_at) = (false, None);
+    // Another one may have been accepted while this was written.
+    state.following.is_rewritten &= state.accepted.as_ref() != Some(&source);
     let is_newer = state.rendered_from() != Some(&source);
     state.following.noted = Some(source.clone());
     state.following.found = is_newer.then_some(source);

@@ -271,3 +271,40 @@ fn a_note_that_another_hub_wrote_meanwhile_is_not_noted_over() {
     assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 0));
     assert_eq!(next_time(&world.state), None);
 }
+
+/// Another history is accepted and rendered, and the note of the old one stays.
+fn with_a_note_of_the_history_that_was_left() -> World {
+    let mut world = with_lost_key();
+    revoke(&mut world, '2', ('1', "one"));
+    world.note_refused = true;
+    world
+        .source
+        .insert(revision('9'), (keyed('9', &["new"]), units('9', "nine", &["a", "b"])));
+    world.see('9', Relation::RewriteAccepted);
+    assert_eq!(world.state.rendered_from(), Some(&revision('9')));
+    assert_eq!(world.noted(), Some(&revision('2')));
+    world.note_refused = false;
+    world
+}
+
+#[test]
+fn a_note_of_the_history_that_was_left_is_replaced_though_the_first_try_failed() {
+    let mut world = with_a_note_of_the_history_that_was_left();
+    world.look();
+    world.now = next_time(&world.state).expect("it is tried again");
+    world.hear(Event::TimeCame);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('9')), 2));
+    assert_eq!(next_time(&world.state), None);
+}
+
+#[test]
+fn a_note_of_the_history_that_was_left_is_replaced_after_a_restart() {
+    let mut world = with_a_note_of_the_history_that_was_left().restarted();
+    world.look();
+    world.see('9', Relation::Follows);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('9')), 2));
+    let mut world = world.restarted();
+    world.look();
+    world.see('9', Relation::Follows);
+    assert_eq!(world.note.1, 2, "once");
+}

@@ -128,6 +128,8 @@ pub(super) struct World {
     pub(super) objects: BTreeMap<Digest, Vec<ObjectKey>>,
     /// The note of which commit is followed, and how often it was written.
     pub(super) note: (Option<Followed>, usize),
+    /// No note can be written.
+    pub(super) note_refused: bool,
 }
 
 impl World {
@@ -156,6 +158,7 @@ impl World {
             orphaned: BTreeMap::new(),
             objects: BTreeMap::new(),
             note: (None, 0),
+            note_refused: false,
         }
     }
 
@@ -328,6 +331,7 @@ impl World {
         let at = |commit: &Option<StateCommit>| commit.as_ref().map(|commit| commit.commit.clone());
         match write {
             _ if self.full => Event::WriteRefused,
+            Write::Follow { .. } if self.note_refused => Event::WriteRefused,
             Write::Rendered { parent, next, .. } if parent == at(&self.rendered) => {
                 let commit = self.commit(next, self.rendered.clone());
                 self.rendered = Some(commit.clone());
