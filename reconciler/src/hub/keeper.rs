@@ -13,7 +13,7 @@ use render::{Digest, Published, Revision};
 use tokio::time::Instant;
 
 use super::engine::{Event, Proposed, StateCommit, StateHead, StateRefs, Write};
-use super::following::Newer;
+use super::following::BuildsOn;
 use super::keys::HubKeys;
 use super::peers::PeerKeys;
 use super::publish::{CommitId, Decision, Marks, StateError, StateRef, StateRepository, message};
@@ -32,8 +32,10 @@ pub(super) struct Keeper {
     keys: Option<HubKeys>,
     /// Those of other hubs.
     others: Arc<PeerKeys>,
-    /// What was found out last of the commit that is followed.
-    pub(super) newer: Mutex<Option<Newer>>,
+    /// What was found out last of the commit that is followed: whether it builds on what `rendered` was made from.
+    pub(super) newer: Mutex<Option<BuildsOn>>,
+    /// And whether the accepted one builds on it.
+    pub(super) left_behind: Mutex<Option<BuildsOn>>,
 }
 
 /// Where the hub last knew its refs.
@@ -47,6 +49,8 @@ pub(super) struct Known {
     pub(super) proposed: Option<Proposed>,
     /// Whether keys of agents are proposed.
     pub(super) keys: bool,
+    /// The commit of source that is accepted.
+    pub(super) accepted: Option<Revision>,
 }
 
 /// Without the hub's keys.
@@ -66,6 +70,7 @@ impl Keeper {
             keys: None,
             others: Arc::default(),
             newer: Mutex::default(),
+            left_behind: Mutex::default(),
         }
     }
 
@@ -110,7 +115,7 @@ impl Keeper {
         let rendered_head = self.head(StateRef::Rendered, rendered.as_ref());
         StateRefs {
             writes,
-            followed: self.followed(source, &rendered_head, &released),
+            followed: self.followed(source, known.accepted.as_ref(), (&rendered_head, &released)),
             rendered: rendered_head,
             released,
             proposal_gone: gone.is_some(),
@@ -202,7 +207,7 @@ impl Keeper {
                 elsewhere,
             } => self.register(&source, (wanted, elsewhere), seconds),
             Write::AgentKeys { fleet, done, asked } => self.replace_keys(&fleet, (done, asked), seconds),
-            Write::Follow(followed) => self.follow(&followed, seconds),
+            Write::Follow { found, followed } => self.follow(found.as_ref(), &followed, seconds),
             Write::Released { parent, next } => {
                 let written = self.commit(StateRef::Released, parent.as_ref(), next, &BTreeMap::new(), seconds);
                 written.map(Event::ReleasedWritten)

@@ -253,9 +253,28 @@ pub struct StateRefs {
     pub keys_gone: bool,
     /// Where it was: what another hub proposes in its place, of the same commit of source.
     pub proposed_instead: Option<Proposed>,
-    /// The commit of source that is followed, where it is newer than the one that `rendered` was made from; or why nobody
-    /// can say.
-    pub followed: Result<Option<Revision>, String>,
+    /// What is noted of the commit of source that is followed.
+    pub followed: Result<Option<Noted>, NoteUnclear>,
+}
+
+/// Why nobody can say which commit of source is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteUnclear {
+    /// It, and what a person does about it.
+    pub message: String,
+    /// The commits of which more history is to be fetched; none where the state repository says nothing that is readable.
+    pub sought: Vec<Revision>,
+}
+
+/// The note of which commit of source is followed, as a look found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// The commit.
+    pub source: Revision,
+    /// Whether it is newer than the one that `rendered` was made from.
+    pub counts: bool,
+    /// Whether it counts, and the accepted commit builds on it.
+    pub is_left_behind: bool,
 }
 
 /// Where a state ref stands.
@@ -411,7 +430,12 @@ pub enum Write {
         asked: KeysAsked,
     },
     /// Remember which commit of source is followed.
-    Follow(Followed),
+    Follow {
+        /// The commit that must be noted by then.
+        found: Option<Revision>,
+        /// It.
+        followed: Followed,
+    },
     /// A new commit of `released`.
     Released {
         /// Where the ref must stand.

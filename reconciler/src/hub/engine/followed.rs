@@ -8,19 +8,22 @@ use std::sync::Arc;
 
 use render::{Fleet, Revision};
 
-use super::Write;
 use super::state::State;
+use super::{Noted, Write};
 use crate::hub::publish::Followed;
 use crate::limits::FOLLOW_RETRY_SECONDS;
 
 /// What is known of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Following {
+    /// The commit that is noted, whether it counts or not: only in its place another one is noted.
+    noted: Option<Revision>,
     /// The commit that is noted, where it is newer than the one that `rendered` was made from.
     found: Option<Revision>,
     /// What is accepted may count otherwise than what is named.
     is_due: bool,
-    /// Another history was accepted: the note is not to keep the old one.
+    /// Another history was accepted, or may have been before this hub started: until another commit is noted, the note keeps
+    /// the old one.
     is_rewritten: bool,
     /// It is being written.
     is_writing: bool,
@@ -34,9 +37,12 @@ impl Following {
         self.found.as_ref()
     }
 
-    /// `rendered` is made from the accepted commit now.
-    pub(super) fn rendered(&mut self) {
-        self.found = None;
+    /// `rendered` is made from this commit now. A failover may go by one that was merged before the accepted one: then what
+    /// is noted counts on.
+    pub(super) fn rendered(&mut self, from: &Revision, accepted: Option<&Revision>) {
+        if accepted == Some(from) {
+            self.found = None;
+        }
     }
 
     /// Another hub, or a person, moved `rendered`.
@@ -74,12 +80,21 @@ fn counts_otherwise(before: &Fleet, fleet: &Fleet) -> bool {
 }
 
 /// Takes in what is noted; says whether another hub noted a commit of which this one may not know the fleet yet.
-pub(super) fn seen(state: &mut State, found: Option<Revision>, is_first: bool) -> bool {
+pub(super) fn seen(state: &mut State, noted: Option<Noted>, is_first: bool) -> bool {
+    let is_left_behind = noted.as_ref().is_some_and(|noted| noted.is_left_behind);
+    if is_first && noted.as_ref().is_some_and(|noted| !noted.counts) {
+        state.following.rewritten();
+    }
+    let found = noted.as_ref().filter(|noted| noted.counts);
+    let found = found.map(|noted| noted.source.clone());
     let is_new = found.is_some() && found != state.following.found && found != state.accepted;
+    state.following.noted = noted.map(|noted| noted.source);
     state.following.found = found;
     if !is_new || is_first {
         return false;
     }
+    // Of another history nobody here says that it is older: two hubs would note over each other.
+    state.following.is_due |= is_left_behind;
     state.overtaken = true;
     state.source = None;
     true
@@ -93,23 +108,30 @@ pub(super) fn due(state: &mut State, now: i64) -> Option<Write> {
         return None;
     }
     let is_named = state.named().as_ref() == Some(&source);
-    let is_rewritten = std::mem::take(&mut state.following.is_rewritten);
+    let keeps_other = state.following.is_rewritten && state.following.noted.as_ref() != Some(&source);
     state.following.is_due = false;
-    if is_named && !is_rewritten {
+    if is_named && !keeps_other {
+        state.following.is_rewritten = false;
         return None;
     }
     state.following.is_writing = true;
-    Some(Write::Follow(Followed {
-        source,
-        rendered: state.rendered_from().cloned(),
-    }))
+    Some(Write::Follow {
+        found: state.following.noted.clone(),
+        followed: Followed {
+            source,
+            rendered: state.rendered_from().cloned(),
+        },
+    })
 }
 
 /// It was noted.
 pub(super) fn written(state: &mut State, source: Revision) {
     state.end_write();
     (state.following.is_writing, state.following.again_at) = (false, None);
+    // Another one may have been accepted while this was written.
+    state.following.is_rewritten &= state.accepted.as_ref() != Some(&source);
     let is_newer = state.rendered_from() != Some(&source);
+    state.following.noted = Some(source.clone());
     state.following.found = is_newer.then_some(source);
 }
 

@@ -34,7 +34,10 @@ mod state;
 pub use agent_keys::{AgentKeys, KeysDone};
 pub use clusters::ClusterState;
 pub use condition::Condition;
-pub use event::{Effect, Event, Head, JudgedBy, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble, Write};
+pub use event::{
+    Effect, Event, Head, JudgedBy, NoteUnclear, Noted, Planned, Relation, RemoteSeen, StateHead, StateRefs, Trouble,
+    Write,
+};
 pub use joins::Joins;
 pub use key_wish::KeyWish;
 use planning::{plan_due, planned_seen};
@@ -84,7 +87,7 @@ fn heard(state: &mut State, event: Event, now: i64) -> Vec<Effect> {
             state.end_write();
             if let Some(revision) = state.rendering.take() {
                 state.merged = Some(revision.clone());
-                state.following.rendered();
+                state.following.rendered(&revision, state.accepted.as_ref());
                 // A plan on top of its own outcome says the same, so it is not made again.
                 state.planned = Some((revision, Some(commit.commit.clone())));
             }

@@ -16,9 +16,9 @@ pub(super) fn state_seen(state: &mut State, refs: StateRefs, now: i64) -> Vec<Ef
     let first = !state.state_seen;
     let followed = match refs.followed {
         Ok(followed) => followed,
-        Err(message) => {
+        Err(unclear) => {
             // What is older would let in who was shut out since.
-            state.state_unreadable = Some(message);
+            state.state_unreadable = Some(unclear.message);
             return Vec::new();
         }
     };

@@ -49,11 +49,18 @@ impl StateRepository {
         Ok(self.followed_found()?.map(|(_, followed)| followed))
     }
 
-    /// Remembers another one. Doing it twice is doing it once.
-    pub fn follow(&self, followed: &Followed, seconds: i64) -> Result<(), StateError> {
+    /// Remembers another one in the place of `expected`: what another hub noted meanwhile may be newer. Doing it twice is
+    /// doing it once.
+    pub fn follow(&self, expected: Option<&Revision>, followed: &Followed, seconds: i64) -> Result<(), StateError> {
         let found = self.followed_found()?;
         if found.as_ref().map(|(_, found)| found) == Some(followed) {
             return Ok(());
+        }
+        if found.as_ref().map(|(_, found)| &found.source) != expected {
+            return Err(StateError::Moved {
+                name: self.followed_ref().to_owned(),
+                found: found.map(|(commit, _)| commit),
+            });
         }
         let tree = write_tree(&self.repository.local(), Vec::new())?;
         let is_here = self.commit(&followed.source)?.is_some();

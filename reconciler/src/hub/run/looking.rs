@@ -115,7 +115,8 @@ impl Hub {
     fn state_look(&self) -> impl Fn() -> Option<Event> + Clone + Send + 'static {
         let (keeper, state) = (Arc::clone(&self.keeper), Arc::clone(&self.state));
         let source = Arc::clone(&self.source);
-        let remote = self.remote.clone().filter(|remote| remote.holds_state());
+        let copied = self.remote.clone();
+        let remote = copied.clone().filter(|remote| remote.holds_state());
         move || {
             if remote.as_ref().is_some_and(|remote| !remote.is_reached()) {
                 return None;
@@ -127,13 +128,23 @@ impl Hub {
                     released: state.released.as_ref().map(|released| released.commit.clone()),
                     proposed: state.proposed.clone(),
                     keys: state.agent_keys.has_branch(),
+                    accepted: state.accepted.clone(),
                 };
                 (known, state.writes)
             };
             let seen = keeper.look(&source, &known, writes);
             let heads = [&seen.rendered, &seen.released];
             let is_unreadable = heads.iter().any(|head| matches!(head, StateHead::Unreadable(_)));
-            suspect(remote.as_deref(), is_unreadable || seen.followed.is_err());
+            let unclear = seen.followed.as_ref().err();
+            let is_garbled = unclear.is_some_and(|unclear| unclear.sought.is_empty());
+            suspect(remote.as_deref(), is_unreadable || is_garbled);
+            if let (Some(copied), Some(unclear)) = (&copied, unclear) {
+                if !is_garbled && !copied.is_reached() {
+                    return None;
+                }
+                // More history may say it.
+                unclear.sought.iter().for_each(|commit| copied.seek(commit));
+            }
             Some(Event::StateSeen(seen))
         }
     }

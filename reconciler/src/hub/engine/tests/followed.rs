@@ -175,7 +175,10 @@ fn a_note_that_cannot_be_read_is_not_taken_for_none() {
     revoke(&mut world, '2', ('1', "one"));
     let mut world = world.restarted();
     let refs = StateRefs {
-        followed: Err("the ref refs/flotilla/followed does not say which".to_owned()),
+        followed: Err(NoteUnclear {
+            message: "the ref refs/flotilla/followed does not say which".to_owned(),
+            sought: Vec::new(),
+        }),
         ..world.refs()
     };
     world.hear(Event::StateSeen(refs));
@@ -222,4 +225,86 @@ fn the_note_keeps_no_history_that_was_left() {
     let noted = world.note.0.clone().expect("it is noted");
     assert_eq!((noted.source, noted.rendered), (revision('9'), Some(revision('9'))));
     assert_eq!(world.state.named(), Some(revision('9')));
+}
+
+#[test]
+fn an_older_note_that_another_hub_wrote_over_a_newer_one_is_put_right() {
+    let mut world = with_lost_key();
+    revoke(&mut world, '2', ('1', "one"));
+    world
+        .source
+        .insert(revision('3'), (keyed('3', &[]), units('1', "one", &["a", "b"])));
+    world.see('3', Relation::Follows);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 2));
+    // Before it knew of the newest.
+    let older = Followed {
+        source: revision('2'),
+        rendered: Some(revision('1')),
+    };
+    world.note.0 = Some(older);
+    world.look();
+    world.see('3', Relation::Follows);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 3));
+    world.look();
+    world.see('3', Relation::Follows);
+    assert_eq!(world.note.1, 3, "once");
+}
+
+#[test]
+fn a_note_that_another_hub_wrote_meanwhile_is_not_noted_over() {
+    let mut world = with_lost_key();
+    let theirs = Followed {
+        source: revision('3'),
+        rendered: Some(revision('1')),
+    };
+    world.note.0 = Some(theirs);
+    // Nobody looked since.
+    revoke(&mut world, '2', ('1', "one"));
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 0));
+    world.look();
+    world
+        .source
+        .insert(revision('3'), (keyed('3', &[]), units('1', "one", &["a", "b"])));
+    world.see('3', Relation::Follows);
+    world.now = next_time(&world.state).expect("it is looked at again");
+    world.hear(Event::TimeCame);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('3')), 0));
+    assert_eq!(next_time(&world.state), None);
+}
+
+/// Another history is accepted and rendered, and the note of the old one stays.
+fn with_a_note_of_the_history_that_was_left() -> World {
+    let mut world = with_lost_key();
+    revoke(&mut world, '2', ('1', "one"));
+    world.note_refused = true;
+    world
+        .source
+        .insert(revision('9'), (keyed('9', &["new"]), units('9', "nine", &["a", "b"])));
+    world.see('9', Relation::RewriteAccepted);
+    assert_eq!(world.state.rendered_from(), Some(&revision('9')));
+    assert_eq!(world.noted(), Some(&revision('2')));
+    world.note_refused = false;
+    world
+}
+
+#[test]
+fn a_note_of_the_history_that_was_left_is_replaced_though_the_first_try_failed() {
+    let mut world = with_a_note_of_the_history_that_was_left();
+    world.look();
+    world.now = next_time(&world.state).expect("it is tried again");
+    world.hear(Event::TimeCame);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('9')), 2));
+    assert_eq!(next_time(&world.state), None);
+}
+
+#[test]
+fn a_note_of_the_history_that_was_left_is_replaced_after_a_restart() {
+    let mut world = with_a_note_of_the_history_that_was_left().restarted();
+    world.look();
+    world.see('9', Relation::Follows);
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('9')), 2));
+    let mut world = world.restarted();
+    world.look();
+    world.see('9', Relation::Follows);
+    assert_eq!(world.note.1, 2, "once");
 }

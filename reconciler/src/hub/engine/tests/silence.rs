@@ -311,6 +311,28 @@ fn a_cluster_that_is_lost_while_a_commit_waits_fails_over_by_what_is_merged() {
 }
 
 #[test]
+fn a_failover_by_what_is_merged_does_not_make_the_note_of_a_later_commit_news() {
+    let mut world = divided();
+    world.gate = Approval::Required;
+    for digit in ['2', '3'] {
+        world.says(digit, &["a", "b", "c"], shares(digit, &[("a", 4), ("b", 4), ("c", 4)]));
+        let (fleet, _) = world.source.get_mut(&revision(digit)).expect("it is there");
+        let declared = Arc::make_mut(fleet).clusters.get_mut(&cluster("a"));
+        declared.expect("it is declared").public_keys = vec!["new".to_owned()];
+        world.see(digit, Relation::Follows);
+    }
+    assert_eq!((world.noted(), world.note.1), (Some(&revision('2')), 1));
+    world.now = 2_000;
+    world.disconnect("c", 1);
+    world.says('1', &["a", "b", "c"], without_c(2_300));
+    world.time_came(2_000 + AFTER);
+    assert_eq!(world.cause(), Some(Cause::Failover));
+    world.look();
+    assert!(world.state.source.is_some() && !world.state.overtaken, "it goes on");
+    assert_eq!(world.state.named(), Some(revision('2')));
+}
+
+#[test]
 fn a_policy_that_waits_for_its_merge_neither_moves_nor_stops_anything() {
     // The commit that waits takes the policy away.
     let mut world = divided();

@@ -58,10 +58,15 @@ impl Shared {
         revision(REVISIONS[pushed - 1])
     }
 
-    /// What is noted, where it counts.
-    fn followed(&self) -> Option<Revision> {
-        let followed = self.followed.clone();
-        followed.filter(|followed| self.rendered.last().is_none_or(|last| from(last) < followed))
+    /// What is noted, as a hub finds it that accepted this commit.
+    fn followed(&self, accepted: Option<&Revision>) -> Option<Noted> {
+        let source = self.followed.clone()?;
+        let counts = self.rendered.last().is_none_or(|last| *from(last) < source);
+        Some(Noted {
+            is_left_behind: counts && accepted > Some(&source),
+            counts,
+            source,
+        })
     }
 
     fn commit(&self, next: Published, parent: Option<&StateCommit>) -> StateCommit {
@@ -101,8 +106,9 @@ impl Shared {
                 None => Event::WriteRefused,
             },
             Write::Withdraw { open, .. } => Event::Withdrawn { open, kept: Vec::new() },
-            Write::Follow(followed) => {
+            Write::Follow { found, followed } if found == self.followed => {
                 let source = followed.source.clone();
+                assert!(self.followed.as_ref() < Some(&source), "no note is taken back");
                 self.followed = Some(source.clone());
                 Event::Followed(source)
             }
@@ -110,7 +116,7 @@ impl Shared {
             | Write::Proposal { .. }
             | Write::Registrations { .. }
             | Write::AgentKeys { .. } => panic!("nobody asks for that here"),
-            Write::Rendered { .. } | Write::Released { .. } => Event::WriteRefused,
+            Write::Rendered { .. } | Write::Released { .. } | Write::Follow { .. } => Event::WriteRefused,
         }
     }
 
@@ -291,7 +297,7 @@ impl Hub {
             proposal_gone: false,
             keys_gone: false,
             proposed_instead: None,
-            followed: Ok(shared.followed()),
+            followed: Ok(shared.followed(self.state.accepted.as_ref())),
         }
     }
 }

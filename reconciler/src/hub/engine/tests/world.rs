@@ -128,6 +128,8 @@ pub(super) struct World {
     pub(super) objects: BTreeMap<Digest, Vec<ObjectKey>>,
     /// The note of which commit is followed, and how often it was written.
     pub(super) note: (Option<Followed>, usize),
+    /// No note can be written.
+    pub(super) note_refused: bool,
 }
 
 impl World {
@@ -156,6 +158,7 @@ impl World {
             orphaned: BTreeMap::new(),
             objects: BTreeMap::new(),
             note: (None, 0),
+            note_refused: false,
         }
     }
 
@@ -218,13 +221,23 @@ impl World {
         }
     }
 
-    /// What is noted, where it counts.
-    fn followed(&self) -> Option<Revision> {
+    /// What is noted.
+    fn followed(&self) -> Option<Noted> {
         let rendered = self.rendered.as_ref();
         let from = rendered.and_then(|rendered| Some(rendered.published.record.as_ref()?.source.clone()));
-        let note = self.note.0.as_ref()?;
+        let source = self.note.0.as_ref()?.source.clone();
         // The digits of revisions say which is newer.
-        (from.as_ref() < Some(&note.source)).then(|| note.source.clone())
+        let counts = from.as_ref() < Some(&source);
+        Some(Noted {
+            is_left_behind: counts && self.state.accepted.as_ref() > Some(&source),
+            counts,
+            source,
+        })
+    }
+
+    /// The commit that is noted.
+    pub(super) fn noted(&self) -> Option<&Revision> {
+        self.note.0.as_ref().map(|note| &note.source)
     }
 
     pub(super) fn hear(&mut self, event: Event) {
@@ -318,6 +331,7 @@ impl World {
         let at = |commit: &Option<StateCommit>| commit.as_ref().map(|commit| commit.commit.clone());
         match write {
             _ if self.full => Event::WriteRefused,
+            Write::Follow { .. } if self.note_refused => Event::WriteRefused,
             Write::Rendered { parent, next, .. } if parent == at(&self.rendered) => {
                 let commit = self.commit(next, self.rendered.clone());
                 self.rendered = Some(commit.clone());
@@ -340,7 +354,7 @@ impl World {
                 self.withdrawn.push(open);
                 Event::Withdrawn { open, kept: Vec::new() }
             }
-            Write::Follow(followed) => {
+            Write::Follow { found, followed } if found.as_ref() == self.noted() => {
                 let source = followed.source.clone();
                 self.note = (Some(followed), self.note.1 + 1);
                 Event::Followed(source)

@@ -3,7 +3,7 @@
 use render::Revision;
 
 use super::{State, open, source_revision};
-use crate::hub::publish::{Followed, StateError};
+use crate::hub::publish::{CommitId, Followed, StateError};
 
 const REF: &str = "refs/flotilla/followed";
 
@@ -25,10 +25,10 @@ fn the_commit_that_is_followed_reads_back_and_stays_readable_after_its_branch_wa
         source: head(&state),
         rendered: Some(first.source.clone()),
     };
-    for followed in [&first, &second] {
-        repository.follow(followed, 1).expect("written");
+    for (found, followed) in [(None, &first), (Some(&first.source), &second)] {
+        repository.follow(found, followed, 1).expect("written");
         let at = state.fixture.git(&["rev-parse", REF]);
-        repository.follow(followed, 2).expect("it says so already");
+        repository.follow(found, followed, 2).expect("it says so already");
         assert_eq!(
             state.fixture.git(&["rev-parse", REF]),
             at,
@@ -51,8 +51,33 @@ fn a_commit_that_is_followed_and_is_in_another_repository_is_remembered_too() {
         source: source_revision(),
         rendered: None,
     };
-    open(&state.fixture).follow(&followed, 1).expect("written");
+    open(&state.fixture).follow(None, &followed, 1).expect("written");
     assert_eq!(open(&state.fixture).followed().expect("readable"), Some(followed));
+}
+
+#[test]
+fn what_another_hub_noted_meanwhile_is_not_noted_over() {
+    let state = State::new();
+    let repository = open(&state.fixture);
+    let [one, two, three] = ["one", "two", "three"].map(|message| {
+        state.fixture.commit(message);
+        Followed {
+            source: head(&state),
+            rendered: None,
+        }
+    });
+    repository.follow(None, &one, 1).expect("written");
+    repository.follow(Some(&one.source), &three, 2).expect("written");
+    let at = state.fixture.git(&["rev-parse", REF]);
+    for found in [None, Some(&one.source)] {
+        let late = repository.follow(found, &two, 3);
+        let stands = |found: &Option<CommitId>| found.map(|found| found.to_string()) == Some(at.clone());
+        assert!(
+            matches!(&late, Err(StateError::Moved { name, found }) if name == REF && stands(found)),
+            "{late:?}"
+        );
+    }
+    assert_eq!(repository.followed().expect("readable"), Some(three));
 }
 
 #[test]
