@@ -122,13 +122,18 @@ fn rules(access: &Access, person: &Person, namespace: &str) -> Vec<Rule> {
         if !binding.key.namespace.is_empty() && binding.key.namespace != namespace {
             continue;
         }
-        match &binding.role {
-            RoleRef::BuiltIn(role) => rules.extend(built_in(*role)),
+        let mut given: Vec<_> = match &binding.role {
+            RoleRef::BuiltIn(role) => built_in(*role),
             RoleRef::Own(key) => {
                 let own = access.roles.get(key).into_iter().flat_map(|role| &role.rules);
-                rules.extend(own.filter_map(as_read));
+                own.filter_map(as_read).collect()
             }
+        };
+        if !binding.key.namespace.is_empty() {
+            // Of what is in no namespace, paths are, it gives nothing.
+            given.iter_mut().for_each(|rule| rule.non_resource_urls.clear());
         }
+        rules.extend(given);
     }
     rules
 }
@@ -206,7 +211,7 @@ fn rules_status(rules: &[Rule]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::oslo_fleet;
+    use super::super::tests::{fleet, oslo_fleet};
     use super::*;
 
     fn person(user: &str, group: &str) -> Person {
@@ -293,6 +298,56 @@ mod tests {
             (&nobodys["resourceRules"], &nobodys["nonResourceRules"]),
             (&json!([]), &json!([]))
         );
+    }
+
+    #[test]
+    fn a_right_in_a_namespace_is_told_without_the_paths_of_its_role() {
+        const ACCESS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: both}
+rules:
+- {apiGroups: [fleet.flotilla.dev], resources: [subscriptions], verbs: [get]}
+- {nonResourceURLs: [/hangs], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: both, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: both}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: admin, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada}]
+";
+        let (fleet, ada) = (fleet(&[("access/all.yaml", ACCESS)]), person("ada", "ops"));
+        let body = br#"{"spec": {"namespace": "shop"}}"#;
+        let answer = Review::Rules.answer(&fleet.access, &ada, body);
+        let status = answer.expect("it is a question")["status"].clone();
+        let resources = status["resourceRules"].as_array().expect("a list");
+        assert!(
+            resources
+                .iter()
+                .any(|rule| rule["resources"] == json!(["subscriptions"])),
+            "{resources:?}"
+        );
+        let paths = status["nonResourceRules"].as_array().expect("a list");
+        let paths = paths
+            .iter()
+            .flat_map(|rule| rule["nonResourceURLs"].as_array().expect("a list"));
+        for path in paths {
+            let path = path.as_str().expect("a path").replace('*', "v1");
+            let asked = of_path(&OfPath {
+                path: path.clone(),
+                verb: "get".to_owned(),
+            });
+            assert!(
+                may(&fleet.access, &ada, Where::Hub, &asked).is_allowed(),
+                "{path} is refused"
+            );
+        }
     }
 
     #[test]
