@@ -5,7 +5,10 @@
 
 mod wire;
 
-use render::access::{Access, Attributes, Decision, Person, RoleRef, Rule, Target, Where, may};
+use render::access::{
+    ACCESS_REVIEWS, Access, Attributes, Decision, OWN_REVIEWS, Person, RULES_REVIEWS, RoleRef, Rule, SELF_REVIEWS,
+    Target, Where, may,
+};
 use serde_json::{Value, json};
 
 use self::wire::{About, OfPath, OfResource};
@@ -32,16 +35,22 @@ pub(super) enum Review {
 impl Review {
     /// Whether a request to the hub is such a question.
     pub(super) fn of(attributes: &Attributes) -> Option<Self> {
-        let Target::Resource { version, resource, .. } = &attributes.target else {
+        let Target::Resource {
+            group,
+            version,
+            resource,
+            ..
+        } = &attributes.target
+        else {
             return None;
         };
         if attributes.verb != "create" || attributes.class() != render::access::Class::Read || version != "v1" {
             return None;
         }
-        match resource.as_str() {
-            "selfsubjectaccessreviews" => Some(Self::Access),
-            "selfsubjectrulesreviews" => Some(Self::Rules),
-            "selfsubjectreviews" => Some(Self::Own),
+        match (group.as_str(), resource.as_str()) {
+            ACCESS_REVIEWS => Some(Self::Access),
+            RULES_REVIEWS => Some(Self::Rules),
+            OWN_REVIEWS => Some(Self::Own),
             _ => None,
         }
     }
@@ -171,16 +180,11 @@ fn built_in(role: render::access::BuiltIn) -> Vec<Rule> {
 /// What whoever has a right may ask besides.
 fn of_anybody_with_a_right() -> [Rule; 2] {
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-    let reviews = [
-        "selfsubjectaccessreviews",
-        "selfsubjectrulesreviews",
-        "selfsubjectreviews",
-    ];
     [
         Rule {
             verbs: texts(&["create"]),
-            api_groups: texts(&["authorization.k8s.io", "authentication.k8s.io"]),
-            resources: texts(&reviews),
+            api_groups: texts(&[ACCESS_REVIEWS.0, OWN_REVIEWS.0]),
+            resources: texts(&SELF_REVIEWS.map(|(_, resource)| resource)),
             ..Rule::default()
         },
         Rule {
@@ -265,6 +269,11 @@ mod tests {
         assert_eq!(Review::of(&attributes("POST", "v1beta1")), None);
         assert_eq!(Review::of(&attributes("GET", "v1")), None);
         assert_eq!(Review::of(&attributes("POST", "v1")), Some(Review::Access));
+        for (group, resource) in SELF_REVIEWS {
+            let path = format!("/apis/{group}/v1/{resource}");
+            let asked = render::access::attributes("POST", &path, None).expect("a clear path");
+            assert!(Review::of(&asked).is_some(), "{path} is answered");
+        }
     }
 
     fn attributes(method: &str, version: &str) -> Attributes {
