@@ -109,15 +109,24 @@ pub fn file_stem(plural: &str, key: &ObjectKey, with_group: bool) -> String {
     stem
 }
 
-/// A kind's plural where no API server says it, by the rule that Kubernetes itself guesses with.
+/// A kind's plural where no API server says it, as those who write CustomResourceDefinitions form it: `gateways`, `policies`,
+/// `meshes`. Some kinds are plural already.
 pub fn guessed_plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
-    match kind.chars().last() {
-        Some('s') => format!("{kind}es"),
-        Some('y') => format!("{}ies", &kind[..kind.len() - 1]),
-        _ => format!("{kind}s"),
+    if PLURAL.iter().any(|plural| kind.ends_with(plural)) {
+        return kind;
     }
+    if let Some(stem) = kind.strip_suffix('y')
+        && !stem.ends_with(['a', 'e', 'i', 'o', 'u'])
+    {
+        return format!("{stem}ies");
+    }
+    let hisses = ["s", "x", "ch", "sh"].iter().any(|end| kind.ends_with(end));
+    format!("{kind}{}", if hisses { "es" } else { "s" })
 }
+
+/// How kinds end that are named by a plural.
+const PLURAL: [&str; 2] = ["endpoints", "metrics"];
 
 #[cfg(test)]
 mod tests {
@@ -206,9 +215,24 @@ mod tests {
             stem("bars", "v1", "", &"a".repeat(253), false).len(),
             FILE_NAME_BYTES_MAX + 9
         );
-        assert_eq!(
-            ["Ingress", "NetworkPolicy", "ConfigMap"].map(guessed_plural),
-            ["ingresses", "networkpolicies", "configmaps"]
-        );
+    }
+
+    #[test]
+    fn a_kinds_plural_is_guessed_as_those_who_name_kinds_form_it() {
+        for (kind, expected) in [
+            ("Ingress", "ingresses"),
+            ("NetworkPolicy", "networkpolicies"),
+            ("ConfigMap", "configmaps"),
+            ("Gateway", "gateways"),
+            ("APIKey", "apikeys"),
+            ("Endpoints", "endpoints"),
+            ("NodeMetrics", "nodemetrics"),
+            ("Mesh", "meshes"),
+            ("ServicePrefix", "serviceprefixes"),
+            ("Y", "ies"),
+            ("", "s"),
+        ] {
+            assert_eq!(guessed_plural(kind), expected, "{kind}");
+        }
     }
 }

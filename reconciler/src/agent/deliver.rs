@@ -110,7 +110,7 @@ impl Holdings {
         // What other keys than these vouched for counts no more.
         let mut kept = kept;
         kept.hub_keys = key_sets::taken_up(&hub_keys, kept.hub_keys);
-        note_keys(&mut kept, &hub_keys);
+        let is_noted = note_keys(&mut kept, &hub_keys);
         let intake = kept.intake(cluster.clone());
         let mark = kept.held.as_ref().map(Mark::of);
         let shared = Arc::new(Shared {
@@ -130,7 +130,7 @@ impl Holdings {
             kept: watch::Sender::new(Arc::new(kept)),
             recorded: watch::Sender::new(mark),
         });
-        let recording = record(Arc::clone(&shared), notes).instrument(tracing::info_span!("journal"));
+        let recording = record(Arc::clone(&shared), notes, is_noted).instrument(tracing::info_span!("journal"));
         Self {
             _recording: AbortOnDropHandle::new(tokio::spawn(recording)),
             shared,
@@ -370,10 +370,14 @@ impl Shared {
     }
 }
 
-/// Notes since when the keys of hubs are known that are believed now; `given` are those that a person gave.
-fn note_keys(kept: &mut Kept, given: &[tunnel::PublicKey]) {
+/// Notes since when the keys of hubs are known that are believed now, and says whether that is another note; `given` are those
+/// that a person gave.
+fn note_keys(kept: &mut Kept, given: &[tunnel::PublicKey]) -> bool {
     let believed = key_sets::all(given, &kept.hub_keys);
-    kept.hub_keys_known = kept.hub_keys_known.now_that(&believed, Timestamp::now().as_second());
+    let known = kept.hub_keys_known.now_that(&believed, Timestamp::now().as_second());
+    let is_other = known != kept.hub_keys_known;
+    kept.hub_keys_known = known;
+    is_other
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ where
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     use render::ClusterName;
     use tokio::sync::watch;
@@ -129,6 +130,18 @@ mod tests {
         let begun = jiff::Timestamp::now().as_second();
         let first = agent(folder.path(), old.public()).await;
         assert!(known(&first)[&old_text] >= begun, "as early as it can be told");
+        // Nothing else has to happen for it to be written.
+        let first_noted = known(&first);
+        let mut written = None;
+        for _ in 0..6_000 {
+            written = std::fs::read(folder.path().join("hub-keys-known.json")).ok();
+            if written.is_some() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let written: BTreeMap<String, i64> = serde_json::from_slice(&written.expect("in time")).expect("it is a note");
+        assert_eq!(written, first_noted);
         drop(first);
         let note = format!(r#"{{"{old_text}":1000}}"#);
         std::fs::write(folder.path().join("hub-keys-known.json"), note).expect("it is written");

@@ -20,15 +20,20 @@ struct Due {
     is_noteworthy: bool,
 }
 
-/// Records until the agent ends, from what is kept now on.
+/// Records until the agent ends, from what is kept now on; with that itself where it `is_due`.
 pub(super) fn record(
     shared: Arc<Shared>,
     notes: watch::Receiver<Option<Absence>>,
+    is_due: bool,
 ) -> impl Future<Output = ()> + Send + 'static {
     let is_noteworthy = notes.borrow().is_some();
     // Not when this is polled first: what is taken before that would be no news.
+    let mut kept = shared.kept();
+    if is_due {
+        kept.mark_changed();
+    }
     let due = Due {
-        kept: shared.kept(),
+        kept,
         is_noteworthy,
         notes,
         noted: None,

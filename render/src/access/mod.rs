@@ -18,4 +18,6 @@ pub use model::{
     RBAC_GROUP, Role, RoleRef, Rule, ScopedName, Subject,
 };
 pub use project::{Projected, Projection, project};
-pub use request::{Attributes, Class, Target, Unclear, attributes};
+pub use request::{
+    ACCESS_REVIEWS, Attributes, Class, OWN_REVIEWS, RULES_REVIEWS, SELF_REVIEWS, Target, Unclear, attributes,
+};

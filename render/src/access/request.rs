@@ -73,12 +73,17 @@ pub(super) const INTERACTIVE: [&str; 4] = ["exec", "attach", "portforward", "pro
 /// See [`Target::is_kubelet`].
 pub(super) const KUBELET: &str = "nodes/proxy";
 
+/// Group and resource of the question whether the caller may do something.
+pub const ACCESS_REVIEWS: (&str, &str) = ("authorization.k8s.io", "selfsubjectaccessreviews");
+
+/// Of the question what they may do at all.
+pub const RULES_REVIEWS: (&str, &str) = ("authorization.k8s.io", "selfsubjectrulesreviews");
+
+/// Of the question who they are.
+pub const OWN_REVIEWS: (&str, &str) = ("authentication.k8s.io", "selfsubjectreviews");
+
 /// Questions about the caller's own rights and self: they are asked by POST and kept nowhere.
-const SELF_REVIEWS: [(&str, &str); 3] = [
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authentication.k8s.io", "selfsubjectreviews"),
-];
+pub const SELF_REVIEWS: [(&str, &str); 3] = [ACCESS_REVIEWS, RULES_REVIEWS, OWN_REVIEWS];
 
 /// What a request asks for. `path` is what stands before the `?` and `query` what stands behind it.
 pub fn attributes(method: &str, path: &str, query: Option<&str>) -> Result<Attributes, Unclear> {

@@ -68,6 +68,8 @@ async fn hear<R>(
 where
     R: AsyncRead + Unpin,
 {
+    // What a stream before this one left out: a list that is held is not told again.
+    ask(shared, &replies).await;
     let mut number = 0;
     while let Some(message) = read_message::<_, Deliver>(&mut reader).await? {
         match message {
@@ -78,10 +80,7 @@ where
                 }
                 Ok(mark) => {
                     // Also for an envelope that is held already: its contents may have been lost.
-                    let digests = shared.missing().await;
-                    if !digests.is_empty() {
-                        say(&replies, DeliverReply::Need(ContentRequest { digests })).await;
-                    }
+                    ask(shared, &replies).await;
                     number += 1;
                     owed.send_replace(mark.map(|mark| Owed { mark, number }));
                 }
@@ -97,6 +96,14 @@ where
         }
     }
     Ok(())
+}
+
+/// Asks for what is missing, if anything is.
+async fn ask(shared: &Shared, replies: &mpsc::Sender<DeliverReply>) {
+    let digests = shared.missing().await;
+    if !digests.is_empty() {
+        say(replies, DeliverReply::Need(ContentRequest { digests })).await;
+    }
 }
 
 /// A reply that nobody carries any more is dropped: the stream is gone, and reading says so.

@@ -377,10 +377,29 @@ async fn a_damaged_journal_is_an_error_and_a_damaged_content_is_asked_for_again(
     let need = DeliverReply::Need(ContentRequest {
         digests: vec![one.digest],
     });
-    assert_eq!(again, [need, DeliverReply::Taken { sequence: 7 }]);
+    assert_eq!(again, [need.clone(), need, DeliverReply::Taken { sequence: 7 }]);
     std::fs::write(folder.path().join("held.json"), b"{").expect("the list is overwritten");
     let journal = opened(folder.path()).await;
     assert!(matches!(journal.read().await, Err(JournalError::Damaged { .. })));
+}
+
+#[tokio::test]
+async fn contents_that_a_cut_link_left_out_are_asked_for_without_a_new_list() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let one = content("one");
+    let need = DeliverReply::Need(ContentRequest {
+        digests: vec![one.digest],
+    });
+    let envelope = envelope(7, &one);
+    let agent = holdings(folder.path()).await;
+    // The link is cut before the content comes.
+    converse(&agent, vec![Deliver::Envelope { envelope }]).await;
+    assert_eq!(applied(&agent), (7, Vec::new()));
+    drop(agent);
+    let restarted = holdings(folder.path()).await;
+    assert_eq!(converse(&restarted, vec![Deliver::content(&one)]).await, [need]);
+    assert_eq!(applied(&restarted), (7, vec![one.digest]));
+    assert_eq!(converse(&restarted, Vec::new()).await, [], "nothing is missing");
 }
 
 #[tokio::test]

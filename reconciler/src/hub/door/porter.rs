@@ -198,7 +198,7 @@ impl Porter {
                 request.extensions_mut().insert(asker);
                 request.extensions_mut().insert(Arc::clone(&question.login.person));
                 let response = match Review::of(&question.asked.attributes) {
-                    Some(review) => self.review(review, request, &question).await?,
+                    Some(review) => self.review(review, request, &question, record).await?,
                     None => self.here(request).await,
                 };
                 Ok(Outcome {
@@ -295,8 +295,10 @@ impl Porter {
         review: Review,
         request: Request<Incoming>,
         question: &Question,
+        record: &mut Record,
     ) -> Result<Response<Body>, Refused> {
         let body = read(request, DOOR_BODY_BYTES_MAX).await?;
+        record.line.bytes_up = body.len() as u64;
         let fleet = fleet(&self.state).ok_or_else(|| Refused::unavailable("the hub has accepted no revision yet"))?;
         let answer = review.answer(&fleet.access, &question.login.person, &body)?;
         let mut response = json_answer(&answer);

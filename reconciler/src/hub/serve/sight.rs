@@ -121,7 +121,10 @@ mod tests {
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: web}
-rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list]}]
+rules:
+- {apiGroups: [apps], resources: [deployments], verbs: [get, list]}
+- {apiGroups: [gateway.networking.k8s.io], resources: [gateways], verbs: [get]}
+- {apiGroups: [''], resources: [endpoints], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -190,6 +193,23 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: eve}]
             objects: objects.to_vec(),
         };
         assert!(blind.question(question).0.objects.is_empty(), "no rights are known yet");
+    }
+
+    #[test]
+    fn a_right_to_a_kind_with_an_odd_plural_counts() {
+        let objects = ["gateway.networking.k8s.io/Gateway/shop/web", "/Endpoints/shop/web"].map(key);
+        let question = DependantsQuestion {
+            objects: objects.to_vec(),
+        };
+        assert_eq!(
+            sight("ada").question(question),
+            (
+                DependantsQuestion {
+                    objects: objects.to_vec()
+                },
+                None
+            )
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::news::news;
 use crate::hub::blocking::blocking;
 use crate::hub::keeper::chain;
 use crate::limits::{PUSH_END_TIMEOUT, REPLIES_MAX, SESSION_STEP_TIMEOUT};
-use crate::wire::{Deliver, DeliverReply, Envelope, FramingError, Held, read_message, write_message};
+use crate::wire::{ContentRequest, Deliver, DeliverReply, Envelope, FramingError, Held, read_message, write_message};
 
 impl Sessions {
     /// Tells the newest envelope whenever it says something else than the cluster holds, and sends what
@@ -38,6 +38,7 @@ impl Sessions {
         // A cluster that does not say in time what it holds is told all the same.
         let _heard = timeout(SESSION_STEP_TIMEOUT, heard.changed()).await;
         let mut told: Option<Arc<Envelope>> = None;
+        let mut asked: Option<ContentRequest> = None;
         let mut deepened = self.modes.deepened();
         newest.mark_changed();
         loop {
@@ -45,7 +46,7 @@ impl Sessions {
                 biased;
                 Ok(()) = deepened.changed() => newest.mark_changed(),
                 answer = answers.recv() => match answer {
-                    Some(answer) => self.answer(answer?, told.as_deref(), &mut writer).await?,
+                    Some(answer) => asked = asks(answer?).or(asked),
                     None => return Ok(()),
                 },
                 changed = newest.changed() => {
@@ -65,33 +66,31 @@ impl Sessions {
                     }
                 }
             }
+            // A list that a cluster holds is not told again, although it may lack contents of it.
+            if asked.is_some()
+                && let Some(list) = told.clone().or_else(|| newest.borrow().clone())
+                && let Some(request) = asked.take()
+            {
+                self.send(request, &list, &mut writer).await?;
+            }
         }
     }
 
-    async fn answer<W>(&self, reply: DeliverReply, told: Option<&Envelope>, writer: &mut W) -> Result<(), FramingError>
+    async fn send<W>(&self, request: ContentRequest, list: &Envelope, writer: &mut W) -> Result<(), FramingError>
     where
         W: AsyncWrite + Unpin,
     {
-        match reply {
-            DeliverReply::Taken { sequence } => tracing::debug!(sequence, "Envelope was taken."),
-            DeliverReply::Refused { sequence, refusal } => {
-                tracing::warn!(sequence, error = %refusal, "Envelope was refused.");
-            }
-            DeliverReply::Need(request) => {
-                let Some(told) = told else { return Ok(()) };
-                // Only what this cluster was told of: a digest is no capability.
-                let named = |digest: &Digest| told.units.values().any(|unit| unit.digest == *digest);
-                for digest in request.digests.into_iter().filter(named) {
-                    let message = self.content(told, digest).await;
-                    write_message(writer, &message).await?;
-                }
-            }
+        // Only what this cluster is told of: a digest is no capability.
+        let named = |digest: &Digest| list.units.values().any(|unit| unit.digest == *digest);
+        for digest in request.digests.into_iter().filter(named) {
+            let message = self.content(list, digest).await;
+            write_message(writer, &message).await?;
         }
         Ok(())
     }
 
-    async fn content(&self, told: &Envelope, digest: Digest) -> Deliver {
-        let (keeper, released) = (Arc::clone(&self.keeper), told.released.clone());
+    async fn content(&self, list: &Envelope, digest: Digest) -> Deliver {
+        let (keeper, released) = (Arc::clone(&self.keeper), list.released.clone());
         let read = blocking(move || keeper.content(&released, &digest));
         match read.await {
             Ok(description) => Deliver::content(&description),
@@ -101,6 +100,18 @@ impl Sessions {
             },
         }
     }
+}
+
+/// What an answer asks for.
+fn asks(reply: DeliverReply) -> Option<ContentRequest> {
+    match reply {
+        DeliverReply::Taken { sequence } => tracing::debug!(sequence, "Envelope was taken."),
+        DeliverReply::Refused { sequence, refusal } => {
+            tracing::warn!(sequence, error = %refusal, "Envelope was refused.");
+        }
+        DeliverReply::Need(request) => return Some(request),
+    }
+    None
 }
 
 async fn read_replies<R>(mut reader: R, replies: mpsc::Sender<Result<DeliverReply, FramingError>>)
@@ -123,16 +134,76 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use render::{ClusterName, Revision};
+    use render::{ClusterName, Revision, UnitKey};
 
     use super::*;
     use crate::hub::hostile_tests::{key, registry, sessions};
     use crate::hub::mode_order::{ModeOrder, Order};
     use crate::hub::repository::fixture::Fixture;
-    use crate::wire::list_digest;
+    use crate::wire::{EnvelopeUnit, list_digest};
 
     fn revision(digit: char) -> Revision {
         Revision::parse(digit.to_string().repeat(40)).expect("forty digits are a revision")
+    }
+
+    fn envelope(units: BTreeMap<UnitKey, EnvelopeUnit>) -> Envelope {
+        Envelope {
+            version: Envelope::VERSION,
+            cluster: ClusterName::parse("oslo").expect("a valid name"),
+            lineage: revision('a'),
+            sequence: 7,
+            released: revision('c'),
+            list: list_digest(&units, false),
+            units,
+            orphan: false,
+            orphaned: Default::default(),
+            mode: SyncMode::Dual,
+            mode_source: None,
+            mode_instead: None,
+            lineage_grant: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn contents_that_a_cut_link_left_out_are_sent_although_the_list_is_held() {
+        let (digest, stranger) = (Digest::of_bytes(b"x"), Digest::of_bytes(b"y"));
+        let unit = EnvelopeUnit {
+            digest,
+            revision: revision('b'),
+            replicas: Default::default(),
+            drift: Default::default(),
+            gates: Vec::new(),
+        };
+        let list = envelope(BTreeMap::from([("shop/web".parse().expect("a valid unit"), unit)]));
+        for is_known in [true, false] {
+            let (repository, (events, _heard)) = (Fixture::new(), mpsc::channel(1));
+            let sessions = sessions(events, &repository, &key(), Arc::new(registry(&[])));
+            let (says, newest) = watch::channel(is_known.then(|| Arc::new(list.clone())));
+            let (_applying, applies) = watch::channel(false);
+            let (said, heard) = watch::channel(None);
+            said.send_replace(Some(list.held()));
+            let (ours, mut agents) = tokio::io::duplex(1 << 16);
+            let need = DeliverReply::Need(ContentRequest {
+                digests: vec![stranger, digest],
+            });
+            write_message(&mut agents, &need).await.expect("it is asked");
+            let delivering = tokio::spawn(async move { sessions.deliver(newest, applies, heard, ours).await });
+            if !is_known {
+                // A hub that started just now: its own list comes after the question.
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                says.send_replace(Some(Arc::new(list.clone())));
+            }
+            let first = read_message::<_, Deliver>(&mut agents).await.expect("it answers");
+            // There is no such commit to read it from. What matters is that no list comes first, and nothing strange.
+            assert!(
+                matches!(first, Some(Deliver::Missing { digest: told, .. }) if told == digest),
+                "{first:?}"
+            );
+            drop(agents);
+            assert!(delivering.await.expect("without a panic").is_ok());
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -149,21 +220,9 @@ mod tests {
             modes: Arc::clone(&modes),
             ..sessions(events, &repository, &key(), Arc::new(registry(&[])))
         };
-        let units = BTreeMap::new();
         let dual = Envelope {
-            version: Envelope::VERSION,
-            cluster: ClusterName::parse("oslo").expect("a valid name"),
-            lineage: revision('a'),
-            sequence: 7,
-            released: revision('c'),
-            list: list_digest(&units, false),
-            units,
-            orphan: false,
-            orphaned: Default::default(),
-            mode: SyncMode::Dual,
             mode_source: Some(revision('2')),
-            mode_instead: None,
-            lineage_grant: None,
+            ..envelope(BTreeMap::new())
         };
         let held = Held {
             mode: SyncMode::Pull,

@@ -5,7 +5,10 @@
 
 mod wire;
 
-use render::access::{Access, Attributes, Decision, Person, RoleRef, Rule, Target, Where, may};
+use render::access::{
+    ACCESS_REVIEWS, Access, Attributes, Decision, OWN_REVIEWS, Person, RULES_REVIEWS, RoleRef, Rule, SELF_REVIEWS,
+    Target, Where, may,
+};
 use serde_json::{Value, json};
 
 use self::wire::{About, OfPath, OfResource};
@@ -32,16 +35,22 @@ pub(super) enum Review {
 impl Review {
     /// Whether a request to the hub is such a question.
     pub(super) fn of(attributes: &Attributes) -> Option<Self> {
-        let Target::Resource { version, resource, .. } = &attributes.target else {
+        let Target::Resource {
+            group,
+            version,
+            resource,
+            ..
+        } = &attributes.target
+        else {
             return None;
         };
         if attributes.verb != "create" || attributes.class() != render::access::Class::Read || version != "v1" {
             return None;
         }
-        match resource.as_str() {
-            "selfsubjectaccessreviews" => Some(Self::Access),
-            "selfsubjectrulesreviews" => Some(Self::Rules),
-            "selfsubjectreviews" => Some(Self::Own),
+        match (group.as_str(), resource.as_str()) {
+            ACCESS_REVIEWS => Some(Self::Access),
+            RULES_REVIEWS => Some(Self::Rules),
+            OWN_REVIEWS => Some(Self::Own),
             _ => None,
         }
     }
@@ -122,13 +131,18 @@ fn rules(access: &Access, person: &Person, namespace: &str) -> Vec<Rule> {
         if !binding.key.namespace.is_empty() && binding.key.namespace != namespace {
             continue;
         }
-        match &binding.role {
-            RoleRef::BuiltIn(role) => rules.extend(built_in(*role)),
+        let mut given: Vec<_> = match &binding.role {
+            RoleRef::BuiltIn(role) => built_in(*role),
             RoleRef::Own(key) => {
                 let own = access.roles.get(key).into_iter().flat_map(|role| &role.rules);
-                rules.extend(own.filter_map(as_read));
+                own.filter_map(as_read).collect()
             }
+        };
+        if !binding.key.namespace.is_empty() {
+            // Of what is in no namespace, paths are, it gives nothing.
+            given.iter_mut().for_each(|rule| rule.non_resource_urls.clear());
         }
+        rules.extend(given);
     }
     rules
 }
@@ -166,16 +180,11 @@ fn built_in(role: render::access::BuiltIn) -> Vec<Rule> {
 /// What whoever has a right may ask besides.
 fn of_anybody_with_a_right() -> [Rule; 2] {
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-    let reviews = [
-        "selfsubjectaccessreviews",
-        "selfsubjectrulesreviews",
-        "selfsubjectreviews",
-    ];
     [
         Rule {
             verbs: texts(&["create"]),
-            api_groups: texts(&["authorization.k8s.io", "authentication.k8s.io"]),
-            resources: texts(&reviews),
+            api_groups: texts(&[ACCESS_REVIEWS.0, OWN_REVIEWS.0]),
+            resources: texts(&SELF_REVIEWS.map(|(_, resource)| resource)),
             ..Rule::default()
         },
         Rule {
@@ -206,7 +215,7 @@ fn rules_status(rules: &[Rule]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::oslo_fleet;
+    use super::super::tests::{fleet, oslo_fleet};
     use super::*;
 
     fn person(user: &str, group: &str) -> Person {
@@ -260,6 +269,11 @@ mod tests {
         assert_eq!(Review::of(&attributes("POST", "v1beta1")), None);
         assert_eq!(Review::of(&attributes("GET", "v1")), None);
         assert_eq!(Review::of(&attributes("POST", "v1")), Some(Review::Access));
+        for (group, resource) in SELF_REVIEWS {
+            let path = format!("/apis/{group}/v1/{resource}");
+            let asked = render::access::attributes("POST", &path, None).expect("a clear path");
+            assert!(Review::of(&asked).is_some(), "{path} is answered");
+        }
     }
 
     fn attributes(method: &str, version: &str) -> Attributes {
@@ -293,6 +307,56 @@ mod tests {
             (&nobodys["resourceRules"], &nobodys["nonResourceRules"]),
             (&json!([]), &json!([]))
         );
+    }
+
+    #[test]
+    fn a_right_in_a_namespace_is_told_without_the_paths_of_its_role() {
+        const ACCESS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: both}
+rules:
+- {apiGroups: [fleet.flotilla.dev], resources: [subscriptions], verbs: [get]}
+- {nonResourceURLs: [/hangs], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: both, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: both}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: admin, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada}]
+";
+        let (fleet, ada) = (fleet(&[("access/all.yaml", ACCESS)]), person("ada", "ops"));
+        let body = br#"{"spec": {"namespace": "shop"}}"#;
+        let answer = Review::Rules.answer(&fleet.access, &ada, body);
+        let status = answer.expect("it is a question")["status"].clone();
+        let resources = status["resourceRules"].as_array().expect("a list");
+        assert!(
+            resources
+                .iter()
+                .any(|rule| rule["resources"] == json!(["subscriptions"])),
+            "{resources:?}"
+        );
+        let paths = status["nonResourceRules"].as_array().expect("a list");
+        let paths = paths
+            .iter()
+            .flat_map(|rule| rule["nonResourceURLs"].as_array().expect("a list"));
+        for path in paths {
+            let path = path.as_str().expect("a path").replace('*', "v1");
+            let asked = of_path(&OfPath {
+                path: path.clone(),
+                verb: "get".to_owned(),
+            });
+            assert!(
+                may(&fleet.access, &ada, Where::Hub, &asked).is_allowed(),
+                "{path} is refused"
+            );
+        }
     }
 
     #[test]

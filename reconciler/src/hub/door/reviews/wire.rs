@@ -1,7 +1,7 @@
 //! The body of such a question: JSON, or Kubernetes' Protobuf, which kubectl sends. Of the latter the few fields are read that
 //! are asked by.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// What a Protobuf body begins with.
 const MAGIC: &[u8] = b"k8s\0";
@@ -13,6 +13,7 @@ pub(super) struct Spec {
     pub(super) resource_attributes: Option<OfResource>,
     pub(super) non_resource_attributes: Option<OfPath>,
     /// Of a question about all rules.
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) namespace: String,
 }
 
@@ -20,12 +21,19 @@ pub(super) struct Spec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct OfResource {
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) namespace: String,
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) verb: String,
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) group: String,
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) version: String,
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) resource: String,
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) subresource: String,
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) name: String,
 }
 
@@ -33,13 +41,16 @@ pub(super) struct OfResource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct OfPath {
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) path: String,
+    #[serde(deserialize_with = "null_is_absent")]
     pub(super) verb: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Body {
+    #[serde(deserialize_with = "null_is_absent")]
     spec: Spec,
 }
 
@@ -48,6 +59,15 @@ struct Body {
 pub(super) enum About {
     Access,
     Rules,
+}
+
+/// As API servers read it.
+fn null_is_absent<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Reads a body; `None` where it is none.
@@ -164,6 +184,41 @@ mod tests {
             spec(br#"{"spec": {"namespace": "default"}}"#, About::Rules),
             Some(rules)
         );
+    }
+
+    #[test]
+    fn null_is_read_as_what_is_not_said() {
+        let nulls = |of: &str| {
+            of.split(' ')
+                .map(|field| format!("{field:?}: null"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        for (null, absent) in [
+            (r#"{"spec": null}"#.to_owned(), "{}"),
+            (
+                format!(
+                    r#"{{"spec": {{{}}}}}"#,
+                    nulls("resourceAttributes nonResourceAttributes namespace")
+                ),
+                r#"{"spec": {}}"#,
+            ),
+            (
+                format!(
+                    r#"{{"spec": {{"resourceAttributes": {{{}}}}}}}"#,
+                    nulls("namespace verb group version resource subresource name")
+                ),
+                r#"{"spec": {"resourceAttributes": {}}}"#,
+            ),
+            (
+                format!(r#"{{"spec": {{"nonResourceAttributes": {{{}}}}}}}"#, nulls("path verb")),
+                r#"{"spec": {"nonResourceAttributes": {}}}"#,
+            ),
+        ] {
+            let read = spec(null.as_bytes(), About::Access);
+            assert!(read.is_some(), "{null}");
+            assert_eq!(read, spec(absent.as_bytes(), About::Access), "{null}");
+        }
     }
 
     #[test]

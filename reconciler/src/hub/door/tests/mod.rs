@@ -294,6 +294,10 @@ async fn the_hub_itself_says_what_somebody_may_ask_of_it() {
         let answer = world.ask("ada", method, path, &[]).await;
         assert_eq!(answer.status == StatusCode::OK, is_allowed, "{verb}: {answer:?}");
     }
+    let line = world
+        .audited(|line| line["resource"] == "selfsubjectaccessreviews.authorization.k8s.io")
+        .await;
+    assert!(line["bytesUp"].as_u64() > Some(100), "{line}");
     let own = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let answer = world.ask("ada", "POST", own, &[]).await;
     assert!(answer.body.contains(r#""username":"ada""#), "{answer:?}");
