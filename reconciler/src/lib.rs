@@ -8,6 +8,7 @@ pub mod apply;
 pub mod audit;
 pub mod cli;
 mod computing;
+mod exchange;
 pub mod fault;
 pub mod key_sets;
 pub mod key_wish;

@@ -72,6 +72,7 @@ pub(crate) async fn drive<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketSt
         timer,
         frames: Vec::new(),
         flushing: false,
+        gathered: false,
         held: None,
     };
     let reason = std::future::poll_fn(|cx| driver.poll(cx)).await;
@@ -88,6 +89,8 @@ struct Driver<S> {
     timer: Pin<Box<Sleep>>,
     frames: Vec<Bytes>,
     flushing: bool,
+    /// Streams that were ready as well have had their turn.
+    gathered: bool,
     /// Ends when the bandwidth lets something out again.
     held: Option<Pin<Box<Sleep>>>,
 }
@@ -159,6 +162,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
 
     /// Takes a batch only when the last one is with the kernel, so that what is urgent can still go first.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<(), CloseReason> {
+        if !self.flushing && !self.gathered && self.shared.has_output() {
+            // Whoever is ready in this moment writes first, and all of it goes in one message to the kernel: a task that wakes
+            // itself comes behind the others, while one that a stream woke would come before them.
+            self.gathered = true;
+            cx.waker().wake_by_ref();
+            return Ok(());
+        }
+        self.gathered = false;
         for _ in 0..BATCHES_PER_TURN {
             if !self.flushing {
                 let held_until = self.shared.batch(&mut self.frames);

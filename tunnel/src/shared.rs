@@ -241,6 +241,11 @@ impl Shared {
         held_until.map(|due| self.began + due)
     }
 
+    /// Whether a batch would have anything, were the bandwidth there.
+    pub(crate) fn has_output(&self) -> bool {
+        self.lock().mux.has_output()
+    }
+
     /// The socket answers something of the WebSocket's own.
     pub(crate) fn answers(&self) {
         let now = self.now();

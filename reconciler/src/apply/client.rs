@@ -6,7 +6,8 @@ use http::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::passage::{Connections, Passage};
+use super::connections::Connections;
+use super::passage::Passage;
 use super::renewal::{Proxies, Source, followed};
 use super::unreached::{LoginError, login};
 use crate::fault;

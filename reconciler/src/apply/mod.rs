@@ -16,6 +16,7 @@ mod apply_set;
 mod backoff;
 pub mod capacity;
 mod client;
+mod connections;
 mod decrypt;
 #[cfg(any(feature = "hub", feature = "agent"))]
 mod dependants;

@@ -3,62 +3,17 @@
 
 use http::{Request, Response};
 use http_body_util::Either;
-use hyper::body::Incoming;
-use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use kube::client::{Body, ConfigExt as _};
-use kube::{Client, Config};
+use kube::Client;
+use kube::client::Body;
 use tokio::sync::watch;
-use tower::util::BoxCloneSyncService;
-use tower::{BoxError, ServiceBuilder, ServiceExt as _, service_fn};
+use tower::service_fn;
 
+use super::connections::Connections;
 use super::unreached::without_login;
+use crate::exchange;
 
 /// What comes back.
-pub type Answer = Either<Incoming, Body>;
-
-/// The connections of one credential. Clones share them.
-#[derive(Clone)]
-pub(super) struct Connections(BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>);
-
-impl Connections {
-    /// What kube makes of a configuration, without its queue and its log. Proxies and retries are not in it.
-    pub(super) fn new(config: &Config) -> kube::Result<Self> {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
-        connector.set_connect_timeout(config.connect_timeout);
-        connector.set_read_timeout(config.read_timeout);
-        connector.set_write_timeout(config.write_timeout);
-        let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(connector);
-        let service = ServiceBuilder::new()
-            .layer(config.base_uri_layer())
-            .option_layer(config.auth_layer()?)
-            .layer(config.extra_headers_layer()?)
-            .map_err(BoxError::from)
-            .service(client);
-        Ok(Self(BoxCloneSyncService::new(service)))
-    }
-
-    async fn send(&self, request: Request<Body>) -> kube::Result<Response<Incoming>> {
-        self.0.clone().oneshot(request).await.map_err(error)
-    }
-}
-
-/// As kube's client tells errors apart.
-fn error(error: BoxError) -> kube::Error {
-    let error = error.downcast::<kube::Error>().map(|error| *error);
-    error
-        .or_else(|error| {
-            error
-                .downcast::<hyper::Error>()
-                .map(|error| kube::Error::HyperError(*error))
-        })
-        .unwrap_or_else(kube::Error::Service)
-}
+pub type Answer = Either<exchange::Answer<Body>, Body>;
 
 /// The way to an API server, whichever credential counts there at the moment. Clones share its connections.
 #[derive(Clone)]
@@ -114,8 +69,10 @@ mod tests {
     use bytes::Bytes;
     use http::header::AUTHORIZATION;
     use http_body_util::{BodyExt as _, Full};
+    use hyper::body::Incoming;
     use hyper::server::conn::http1;
     use hyper_util::rt::TokioIo;
+    use kube::Config;
     use tokio::net::TcpListener;
 
     use super::*;
@@ -156,10 +113,6 @@ mod tests {
             let answer = way.send(request).await.expect("an answer").into_body();
             let said = answer.collect().await.expect("a body").to_bytes();
             assert_eq!(said, "Bearer secret/beyond/version");
-            // The connection goes back to the others in a task of its own.
-            for _ in 0..16 {
-                tokio::task::yield_now().await;
-            }
         }
         assert_eq!(came.load(Ordering::Relaxed), 1);
     }

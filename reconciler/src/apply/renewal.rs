@@ -13,7 +13,8 @@ use tokio::time::sleep;
 use tracing::Instrument as _;
 
 use super::client::{ClientError, made};
-use super::passage::{Connections, Passage};
+use super::connections::Connections;
+use super::passage::Passage;
 use crate::fault::line;
 use crate::limits::CLIENT_LOOK;
 

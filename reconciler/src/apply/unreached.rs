@@ -7,6 +7,9 @@ use std::{io, process};
 
 use kube::client::AuthError;
 
+#[cfg(any(feature = "hub", feature = "agent"))]
+use super::connections::NotConnected;
+
 /// Why there is no answer, as anybody may read it. Addresses, programs and files are not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreached {
@@ -60,11 +63,7 @@ impl Unreached {
         if chain(error).any(|error| error.is::<rustls::Error>()) {
             return Self::Tls;
         }
-        if chain(error).any(|error| {
-            error
-                .downcast_ref::<hyper_util::client::legacy::Error>()
-                .is_some_and(hyper_util::client::legacy::Error::is_connect)
-        }) {
+        if chain(error).any(|error| error.is::<NotConnected>() || is_connect(error)) {
             return Self::Connection;
         }
         match error {
@@ -72,6 +71,14 @@ impl Unreached {
             _ => Self::Unclear,
         }
     }
+}
+
+/// Of the client that goes through a tunnel.
+#[cfg(any(feature = "hub", feature = "agent"))]
+fn is_connect(error: &(dyn Error + 'static)) -> bool {
+    error
+        .downcast_ref::<hyper_util::client::legacy::Error>()
+        .is_some_and(hyper_util::client::legacy::Error::is_connect)
 }
 
 /// An error as it may be told on: of a failed login only what kind of failure it is.
@@ -120,7 +127,8 @@ mod tests {
     use kube::client::Body;
     use tokio::sync::watch;
 
-    use super::super::passage::{Connections, Passage};
+    use super::super::connections::Connections;
+    use super::super::passage::Passage;
     use super::*;
 
     async fn asked(url: &str) -> kube::Error {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::API_REQUESTS_OF_PERSON_MAX;
+
 /// Requests to one API server at a time while applying. Eight keep it busy (a bare loop gains nothing
 /// from more) and leave room for its other callers.
 pub const APPLY_CONCURRENCY: usize = 8;
@@ -37,6 +39,16 @@ pub const LEASE_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Opening a connection to an API server.
 pub const API_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection to an API server waits for the next request: less than the 90 seconds of the API server, which ends
+/// it then, perhaps while somebody asks.
+pub const API_IDLE_FOR: Duration = Duration::from_secs(60);
+
+/// How often it is looked for those that waited so long.
+pub const API_IDLE_LOOK: Duration = Duration::from_secs(30);
+
+/// Connections that wait so, for each credential: as many as one person's requests.
+pub const API_IDLE_MAX: usize = API_REQUESTS_OF_PERSON_MAX;
 
 /// The first wait after a pass that left something undone, and the longest one.
 pub const APPLY_RETRY_FIRST: Duration = Duration::from_millis(500);

@@ -1,9 +1,11 @@
 //! Drivers over a pipe in memory, on a clock that jumps.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadBuf};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
 
@@ -20,7 +22,10 @@ pub(super) struct End {
     pub(super) opens: mpsc::Receiver<(u32, Open)>,
 }
 
-async fn socket(pipe: DuplexStream, role: Role) -> WebSocketStream<DuplexStream> {
+async fn socket<S>(pipe: S, role: Role) -> WebSocketStream<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let role = if role == Role::Hub {
         SocketRole::Server
     } else {
@@ -33,7 +38,10 @@ pub(super) async fn end(pipe: DuplexStream, role: Role) -> End {
     end_with(pipe, role, Allowance::default()).await
 }
 
-pub(super) async fn end_with(pipe: DuplexStream, role: Role, allowance: Allowance) -> End {
+pub(super) async fn end_with<S>(pipe: S, role: Role, allowance: Allowance) -> End
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let terms = Terms {
         role,
         frame_bytes_in: FRAME_PAYLOAD_BYTES,
@@ -71,6 +79,74 @@ pub(super) async fn granted(end: &mut End) -> TunnelStream {
     let (id, _) = end.opens.recv().await.expect("an open comes");
     assert!(end.shared.act(|mux| mux.accept(id)), "it is still wanted");
     TunnelStream::new(Arc::clone(&end.shared), id)
+}
+
+/// Counts what is written.
+struct Counting {
+    pipe: DuplexStream,
+    writes: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for Counting {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Counting {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        Pin::new(&mut self.pipe).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_shutdown(cx)
+    }
+}
+
+// With the queues that a program has: those of a test on one thread come in order by themselves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_streams_write_in_the_same_moment_goes_out_at_once() {
+    const STREAMS: usize = 10;
+    let (pipe, theirs) = tokio::io::duplex(64 * 1024);
+    let writes = Arc::<AtomicUsize>::default();
+    let counted = Counting {
+        pipe,
+        writes: Arc::clone(&writes),
+    };
+    let hub = end_with(counted, Role::Hub, Allowance::default()).await;
+    let mut agent = end(theirs, Role::Agent).await;
+    let (begin, begun) = watch::channel(());
+    let (stands, mut standing) = mpsc::channel(STREAMS);
+    let (mut writing, mut far) = (JoinSet::new(), Vec::new());
+    for _ in 0..STREAMS {
+        let (mut near, mut begun, stands) = (open(&hub), begun.clone(), stands.clone());
+        far.push(granted(&mut agent).await);
+        writing.spawn(async move {
+            stands.send(()).await.expect("somebody counts");
+            begun.changed().await.expect("it begins");
+            near.write_all(b"asked").await.expect("the tunnel lives");
+            near
+        });
+    }
+    for _ in 0..STREAMS {
+        standing.recv().await.expect("they come");
+    }
+    let before = writes.load(Ordering::Relaxed);
+    // On the worker, where all of them wait by now.
+    let begin = tokio::spawn(async move { begin.send_replace(()) });
+    let _near = writing.join_all().await;
+    begin.await.expect("no panic");
+    for stream in &mut far {
+        let mut read = [0; 5];
+        stream.read_exact(&mut read).await.expect("the tunnel lives");
+        assert_eq!(&read, b"asked");
+    }
+    assert_eq!(writes.load(Ordering::Relaxed) - before, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,18 +8,20 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use kube::Client;
 use render::ClusterName;
 use render::access::Person;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Duration, Instant, sleep, timeout};
-use tunnel::{Open, OpenCode, OpenError, StreamError, TargetClass};
+use tunnel::{Open, OpenCode, OpenError, StreamError, TargetClass, TunnelStream};
 
-use super::exchange::{Answer, Carrying, Line, Stream, changing};
 use super::kept::{Kept, Owner};
 use super::lane::{Lanes, NoPlace, Place};
 use super::screen;
 use crate::apply::Unreached;
+use crate::exchange::{Answer, Line, Unanswered};
 use crate::fault::line;
 use crate::hub::asking::Door as Way;
 use crate::hub::dispatch::{Absent, Dispatch};
@@ -195,9 +197,9 @@ impl Carrier {
                 return Err(broken(&error));
             }
             if let Some(owner) = owner(way, errand) {
-                let line = Line::over(stream).await.map_err(|error| broken(&error))?;
+                let line = Line::over(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
                 let answer = line.ask(keeping(errand)?, Some(self.kept.home(owner))).await;
-                return answered(answer.map_err(|error| broken(&error))?, None);
+                return answered(answer?, None);
             }
             let request = request_to(errand, errand.cluster.as_str())?;
             match std::mem::replace(&mut errand.goal, Goal::Read) {
@@ -258,23 +260,32 @@ fn keeping(errand: &Errand) -> Result<Request<Full<Bytes>>, NotCarried> {
 }
 
 /// One request and its answer over a stream of its own.
-async fn read<S: Stream>(stream: S, request: Request<Full<Bytes>>) -> Result<Carried, NotCarried> {
-    let line = Line::over(stream).await.map_err(|error| broken(&error))?;
-    answered(line.ask(request, None).await.map_err(|error| broken(&error))?, None)
+async fn read<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Carried, NotCarried>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let line = Line::over(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+    answered(line.ask(request, None).await?, None)
 }
 
 /// The same, for what may become another protocol; `upgrade` is the caller's side of it.
-async fn change<S: Stream>(
-    stream: S,
+async fn change(
+    stream: TunnelStream,
     request: Request<Full<Bytes>>,
     upgrade: OnUpgrade,
 ) -> Result<Carried, NotCarried> {
-    let line = changing(stream).await.map_err(|error| broken(&error))?;
-    let answer = line.ask(request, None).await.map_err(|error| broken(&error))?;
-    answered(answer, Some(upgrade))
+    let line = Line::changing(TokioIo::new(stream)).await;
+    let line = line.map_err(|error| broken(&error))?;
+    answered(line.ask(request, None).await?, Some(upgrade))
 }
 
-fn answered<C: Carrying>(mut response: Response<Answer<C>>, upgrade: Option<OnUpgrade>) -> Result<Carried, NotCarried> {
+impl From<Unanswered<Full<Bytes>>> for NotCarried {
+    fn from(unanswered: Unanswered<Full<Bytes>>) -> Self {
+        broken(&unanswered.error)
+    }
+}
+
+fn answered(mut response: Response<Answer<Full<Bytes>>>, upgrade: Option<OnUpgrade>) -> Result<Carried, NotCarried> {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(upgrade) = upgrade else {
             return Err(NotCarried::Broken("it became another protocol unasked".to_owned()));

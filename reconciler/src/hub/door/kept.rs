@@ -6,17 +6,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
+use http_body_util::Full;
 use render::ClusterName;
 use render::access::Person;
 use tokio::time::{Instant, sleep};
-use tunnel::{Opener, TunnelStream};
+use tunnel::Opener;
 
-use super::exchange::{Home, Line, Plain};
+use crate::exchange::{Home, Line};
 use crate::limits::{DOOR_KEPT_FOR, DOOR_KEPT_LOOK, DOOR_KEPT_MAX, DOOR_KEPT_OF_CLUSTER_MAX};
 
 /// The lines that are kept; clones keep the same.
 #[derive(Clone, Default)]
-pub(super) struct Kept(Arc<Mutex<Shelf<Owner, Line<Plain<TunnelStream>>>>>);
+pub(super) struct Kept(Arc<Mutex<Shelf<Owner, Line<Full<Bytes>>>>>);
 
 /// Whose line it is.
 #[derive(Clone)]
@@ -42,12 +44,12 @@ struct Stay<O, L> {
 
 impl Kept {
     /// A line of this owner, if there is one.
-    pub(super) fn take(&self, owner: &Owner) -> Option<Line<Plain<TunnelStream>>> {
+    pub(super) fn take(&self, owner: &Owner) -> Option<Line<Full<Bytes>>> {
         self.shelf().take(&owner.cluster, owner, Instant::now())
     }
 
     /// Where a line of this owner goes when its answer ended.
-    pub(super) fn home(&self, owner: Owner) -> Home<Plain<TunnelStream>> {
+    pub(super) fn home(&self, owner: Owner) -> Home<Full<Bytes>> {
         let kept = self.clone();
         Box::new(move |line| {
             let refused = kept.shelf().put(owner.cluster.clone(), owner, line, Instant::now());
@@ -74,7 +76,7 @@ impl Kept {
         all.into_iter().for_each(Line::end);
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf<Owner, Line<Plain<TunnelStream>>>> {
+    fn shelf(&self) -> MutexGuard<'_, Shelf<Owner, Line<Full<Bytes>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,6 @@ mod carry;
 mod certificate;
 mod certified;
 mod dial;
-mod exchange;
 mod failures;
 mod files;
 mod folded;

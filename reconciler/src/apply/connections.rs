@@ -1,0 +1,211 @@
+//! Connections to an API server with one credential. Whoever asks carries a connection as long as it answers; then it waits a
+//! little for the next request.
+//!
+//! kube's client beneath its layers, and hyper's pool, have a task for each connection, which every request and every piece
+//! of an answer wakes.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+
+use http::header::{HOST, InvalidHeaderValue};
+use http::uri::{InvalidUri, PathAndQuery};
+use http::{HeaderValue, Request, Response, Uri};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
+use kube::Config;
+use kube::client::{Body, ConfigExt as _, middleware};
+use tokio::time::{Instant, sleep};
+use tower::util::{BoxCloneSyncService, Either};
+use tower::{BoxError, Layer, Service, ServiceExt as _};
+use tracing::Instrument as _;
+
+use crate::exchange::{Answer, Home, Line, Unanswered};
+use crate::limits::{API_IDLE_FOR, API_IDLE_LOOK, API_IDLE_MAX};
+
+/// The connections of one credential. Clones share them.
+#[derive(Clone)]
+pub(super) struct Connections(Credential);
+
+/// What gives a request its credential, where one goes by header.
+type Credential = Either<<middleware::AuthLayer as Layer<Lines>>::Service, Lines>;
+
+/// No connection was made.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to connect to the API server")]
+pub(super) struct NotConnected(#[source] BoxError);
+
+/// Asks without a credential, but for that of TLS.
+#[derive(Clone)]
+struct Lines(Arc<Shared>);
+
+struct Shared {
+    connect: BoxCloneSyncService<Uri, Line<Body>, BoxError>,
+    server: Server,
+    /// Those that wait, the one that waits longest before the others.
+    idle: Mutex<VecDeque<Idle>>,
+}
+
+/// Where an API server is.
+struct Server {
+    uri: Uri,
+    host: HeaderValue,
+    /// What its own paths come after; mostly empty.
+    path: String,
+}
+
+struct Idle {
+    since: Instant,
+    line: Line<Body>,
+}
+
+impl Connections {
+    /// By a configuration without a proxy, and without headers of its own.
+    pub(super) fn new(config: &Config) -> kube::Result<Self> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
+        connector.set_connect_timeout(config.connect_timeout);
+        connector.set_read_timeout(config.read_timeout);
+        connector.set_write_timeout(config.write_timeout);
+        let server = Server::at(&config.cluster_url).map_err(|error| kube::Error::HttpError(error.into()))?;
+        // Somebody may ask for another protocol, and the next one on that connection not.
+        let connect = connector
+            .map_err(|error| BoxError::from(NotConnected(error)))
+            .and_then(async |stream| Ok(Line::changing(stream).await?));
+        let lines = Lines(Arc::new(Shared {
+            connect: BoxCloneSyncService::new(connect),
+            server,
+            idle: Mutex::default(),
+        }));
+        tokio::spawn(let_go(Arc::downgrade(&lines.0)).in_current_span());
+        Ok(Self(match config.auth_layer()? {
+            Some(credential) => Either::Left(credential.layer(lines)),
+            None => Either::Right(lines),
+        }))
+    }
+
+    /// Asks, and gives the answer once it begins.
+    pub(super) async fn send(&self, request: Request<Body>) -> kube::Result<Response<Answer<Body>>> {
+        self.0.clone().oneshot(request).await.map_err(error)
+    }
+}
+
+/// As kube's client tells errors apart.
+fn error(error: BoxError) -> kube::Error {
+    let error = error.downcast::<kube::Error>().map(|error| *error);
+    error
+        .or_else(|error| {
+            error
+                .downcast::<hyper::Error>()
+                .map(|error| kube::Error::HyperError(*error))
+        })
+        .unwrap_or_else(kube::Error::Service)
+}
+
+impl Service<Request<Body>> for Lines {
+    type Response = Response<Answer<Body>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().ask(request))
+    }
+}
+
+impl Lines {
+    async fn ask(self, mut request: Request<Body>) -> Result<Response<Answer<Body>>, BoxError> {
+        self.0.server.address(&mut request)?;
+        // Of those that wait one may have ended meanwhile.
+        while let Some(line) = self.0.take(Instant::now()) {
+            match line.ask(request, Some(self.home())).await {
+                Ok(answer) => return Ok(answer),
+                Err(Unanswered { error, unsent }) => request = *unsent.ok_or(error)?,
+            }
+        }
+        let line = self.0.connect.clone().oneshot(self.0.server.uri.clone()).await?;
+        let answer = line.ask(request, Some(self.home())).await;
+        Ok(answer.map_err(|unanswered| unanswered.error)?)
+    }
+
+    fn home(&self) -> Home<Body> {
+        let lines = self.clone();
+        Box::new(move |line| {
+            let too_many = lines.0.put(line, Instant::now());
+            too_many.into_iter().for_each(Line::end);
+        })
+    }
+}
+
+/// Ends connections that nobody asked again, for as long as somebody could.
+async fn let_go(shared: Weak<Shared>) {
+    loop {
+        sleep(API_IDLE_LOOK).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let old = shared.old(Instant::now());
+        old.into_iter().for_each(Line::end);
+    }
+}
+
+impl Shared {
+    /// The one that was asked last.
+    fn take(&self, now: Instant) -> Option<Line<Body>> {
+        let idle = self.idle().pop_back()?;
+        (now < idle.since + API_IDLE_FOR).then_some(idle.line)
+    }
+
+    /// Gives back what there is no room for.
+    fn put(&self, line: Line<Body>, now: Instant) -> Option<Line<Body>> {
+        let mut idle = self.idle();
+        if idle.len() == API_IDLE_MAX {
+            return Some(line);
+        }
+        idle.push_back(Idle { since: now, line });
+        None
+    }
+
+    fn old(&self, now: Instant) -> Vec<Line<Body>> {
+        let mut idle = self.idle();
+        let is_young = |idle: &Idle| now < idle.since + API_IDLE_FOR;
+        let old = idle.iter().position(is_young).unwrap_or(idle.len());
+        idle.drain(..old).map(|idle| idle.line).collect()
+    }
+
+    fn idle(&self) -> MutexGuard<'_, VecDeque<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server {
+    fn at(uri: &Uri) -> Result<Self, InvalidHeaderValue> {
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        // Without a name and a password, which are no part of a host.
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        Ok(Self {
+            host: HeaderValue::from_str(host)?,
+            path: uri.path().trim_end_matches('/').to_owned(),
+            uri: uri.clone(),
+        })
+    }
+
+    /// Has a request ask this server for what its path names.
+    fn address(&self, request: &mut Request<Body>) -> Result<(), InvalidUri> {
+        request.headers_mut().insert(HOST, self.host.clone());
+        let uri = request.uri();
+        if !self.path.is_empty() || uri.authority().is_some() {
+            let asked = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+            *request.uri_mut() = format!("{}{asked}", self.path).parse()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
