@@ -195,7 +195,8 @@ mod tests {
                 }
                 says.send_replace(Some(Arc::new(list.clone())));
             }
-            let first = read_message::<_, Deliver>(&mut agents).await.expect("it answers");
+            let first = timeout(Duration::from_secs(60), read_message::<_, Deliver>(&mut agents)).await;
+            let first = first.expect("in time").expect("it answers");
             // There is no such commit to read it from. What matters is that no list comes first, and nothing strange.
             assert!(
                 matches!(first, Some(Deliver::Missing { digest: told, .. }) if told == digest),
