@@ -34,7 +34,7 @@ type Credential = Either<<middleware::AuthLayer as Layer<Lines>>::Service, Lines
 
 /// No connection was made.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to connect to the API server")]
+#[error("failed to connect")]
 pub(super) struct NotConnected(#[source] BoxError);
 
 /// Asks without a credential, but for that of TLS.
