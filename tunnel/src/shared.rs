@@ -241,7 +241,7 @@ impl Shared {
         held_until.map(|due| self.began + due)
     }
 
-    /// Whether a batch would have anything, were the bandwidth there.
+    /// Whether a batch may have something, were the bandwidth there; false means it has not.
     pub(crate) fn has_output(&self) -> bool {
         self.lock().mux.has_output()
     }

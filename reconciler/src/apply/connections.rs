@@ -1,8 +1,8 @@
 //! Connections to an API server with one credential. Whoever asks carries a connection as long as it answers; then it waits a
 //! little for the next request.
 //!
-//! kube's client beneath its layers, and hyper's pool, have a task for each connection, which every request and every piece
-//! of an answer wakes.
+//! kube's own client goes by hyper's pool, which has a task for each connection that every request and every piece of an answer
+//! wakes.
 
 use std::collections::VecDeque;
 use std::future::Future;
