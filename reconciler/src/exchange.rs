@@ -1,6 +1,8 @@
 //! Requests and their answers over an HTTP connection, one after the other, carried by whoever waits for them. A task between
 //! the two would be woken for every piece of an answer.
 
+mod shelf;
+
 use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,6 +15,8 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::rt::{Read, Write};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
+
+pub(crate) use self::shelf::{Room, Shelf};
 
 /// An HTTP connection, which is carried on by whoever waits for what it brings.
 pub(crate) struct Line<B> {
@@ -35,7 +39,8 @@ impl<B> Asked for B where B: Body<Data: Send, Error: Into<Box<dyn Error + Send +
 /// Takes a line whose answer ended, for the next request.
 pub(crate) type Home<B> = Box<dyn FnOnce(Line<B>) + Send>;
 
-/// An answer's body, which brings itself over its connection.
+/// An answer's body, which brings itself over its connection. Whoever drops it before its end cuts the connection off: what is
+/// left of the answer may be long, and nobody reads it.
 pub struct Answer<B> {
     body: Incoming,
     /// `None`: it ended, or ends by itself.
@@ -109,7 +114,8 @@ impl<B: Asked> Line<B> {
         Ok(Response::from_parts(head, answer))
     }
 
-    /// Lets the connection end by itself, in good order: nothing more is asked or read of it here.
+    /// Lets the connection end by itself, in good order: nothing more is asked or read of it here. What it still has to write
+    /// takes no longer than what it goes over gives it.
     pub(crate) fn end(self) {
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(self.connection.in_current_span());
@@ -173,77 +179,4 @@ impl<B: Asked> Body for Answer<B> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use http_body_util::{BodyExt as _, Empty};
-    use hyper_util::rt::TokioIo;
-    use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf, duplex};
-
-    use super::*;
-
-    /// Notes whether it was ended, and not only left.
-    struct Noted {
-        pipe: DuplexStream,
-        is_ended: Arc<AtomicBool>,
-    }
-
-    impl AsyncRead for Noted {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-            buf: &mut ReadBuf<'_>,
-        ) -> Poll<std::io::Result<()>> {
-            Pin::new(&mut self.pipe).poll_read(cx, buf)
-        }
-    }
-
-    impl AsyncWrite for Noted {
-        fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-            Pin::new(&mut self.pipe).poll_write(cx, bytes)
-        }
-
-        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-            Pin::new(&mut self.pipe).poll_flush(cx)
-        }
-
-        fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-            self.is_ended.store(true, Ordering::Relaxed);
-            Pin::new(&mut self.pipe).poll_shutdown(cx)
-        }
-    }
-
-    #[tokio::test]
-    async fn a_line_that_nobody_keeps_is_ended_in_good_order_although_the_other_side_would_keep_it() {
-        for (answer, body) in [
-            ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok"),
-            ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", ""),
-            ("HTTP/1.1 204 No Content\r\n\r\n", ""),
-        ] {
-            let is_ended = Arc::<AtomicBool>::default();
-            let (pipe, mut other) = duplex(1 << 10);
-            let stream = Noted {
-                pipe,
-                is_ended: Arc::clone(&is_ended),
-            };
-            let line = Line::changing(TokioIo::new(stream)).await.expect("a line");
-            let request = Request::get("/").body(Empty::<Bytes>::new()).expect("a request");
-            let answering = async {
-                let mut asked = Vec::new();
-                while !asked.ends_with(b"\r\n\r\n") {
-                    assert_ne!(other.read_buf(&mut asked).await.expect("it is open"), 0);
-                }
-                other.write_all(answer.as_bytes()).await.expect("it is open");
-            };
-            let (answered, ()) = tokio::join!(line.ask(request, None), answering);
-            let Ok(answered) = answered else {
-                unreachable!("it is answered");
-            };
-            let said = answered.into_body().collect().await.expect("a body").to_bytes();
-            assert_eq!(said, body);
-            assert_eq!(other.read(&mut [0]).await.expect("an end"), 0);
-            assert!(is_ended.load(Ordering::Relaxed), "{answer}");
-        }
-    }
-}
+mod tests;

@@ -4,10 +4,8 @@
 //! kube's own client goes by hyper's pool, which has a task for each connection that every request and every piece of an answer
 //! wakes.
 
-use std::collections::VecDeque;
-use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::header::{HOST, InvalidHeaderValue};
@@ -17,12 +15,11 @@ use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kube::Config;
 use kube::client::{Body, ConfigExt as _, middleware};
-use tokio::time::{Instant, sleep};
 use tower::util::{BoxCloneSyncService, Either};
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 use tracing::Instrument as _;
 
-use crate::exchange::{Answer, Home, Line, Unanswered};
+use crate::exchange::{Answer, Line, Room, Shelf, Unanswered};
 use crate::limits::{API_IDLE_FOR, API_IDLE_LOOK, API_IDLE_MAX};
 
 /// The connections of one credential. Clones share them.
@@ -44,9 +41,15 @@ struct Lines(Arc<Shared>);
 struct Shared {
     connect: BoxCloneSyncService<Uri, Line<Body>, BoxError>,
     server: Server,
-    /// Those that wait, the one that waits longest before the others.
-    idle: Mutex<VecDeque<Idle>>,
+    idle: Shelf<(), (), Body>,
 }
+
+const ROOM: Room = Room {
+    in_all: API_IDLE_MAX,
+    at_place: API_IDLE_MAX,
+    stay: API_IDLE_FOR,
+    look: API_IDLE_LOOK,
+};
 
 /// Where an API server is.
 struct Server {
@@ -54,11 +57,6 @@ struct Server {
     host: HeaderValue,
     /// What its own paths come after; mostly empty.
     path: String,
-}
-
-struct Idle {
-    since: Instant,
-    line: Line<Body>,
 }
 
 impl Connections {
@@ -76,12 +74,7 @@ impl Connections {
         let connect = connector
             .map_err(|error| BoxError::from(NotConnected(error)))
             .and_then(async |stream| Ok(Line::changing(stream).await?));
-        let lines = Lines(Arc::new(Shared {
-            connect: BoxCloneSyncService::new(connect),
-            server,
-            idle: Mutex::default(),
-        }));
-        tokio::spawn(let_go(Arc::downgrade(&lines.0)).in_current_span());
+        let lines = Lines::new(BoxCloneSyncService::new(connect), server);
         Ok(Self(match config.auth_layer()? {
             Some(credential) => Either::Left(credential.layer(lines)),
             None => Either::Right(lines),
@@ -121,73 +114,38 @@ impl Service<Request<Body>> for Lines {
 }
 
 impl Lines {
+    fn new(connect: BoxCloneSyncService<Uri, Line<Body>, BoxError>, server: Server) -> Self {
+        let idle = Shelf::new(ROOM);
+        tokio::spawn(idle.let_go().instrument(tracing::info_span!("connections")));
+        Self(Arc::new(Shared { connect, server, idle }))
+    }
+
     async fn ask(self, mut request: Request<Body>) -> Result<Response<Answer<Body>>, BoxError> {
         self.0.server.address(&mut request)?;
+        let home = || Some(self.0.idle.home((), ()));
         // Of those that wait one may have ended meanwhile.
-        while let Some(line) = self.0.take(Instant::now()) {
-            match line.ask(request, Some(self.home())).await {
+        while let Some(line) = self.0.idle.take(&(), &()) {
+            match line.ask(request, home()).await {
                 Ok(answer) => return Ok(answer),
                 Err(Unanswered { error, unsent }) => request = *unsent.ok_or(error)?,
             }
         }
         let line = self.0.connect.clone().oneshot(self.0.server.uri.clone()).await?;
-        let answer = line.ask(request, Some(self.home())).await;
+        let answer = line.ask(request, home()).await;
         Ok(answer.map_err(|unanswered| unanswered.error)?)
-    }
-
-    fn home(&self) -> Home<Body> {
-        let lines = self.clone();
-        Box::new(move |line| {
-            let too_many = lines.0.put(line, Instant::now());
-            too_many.into_iter().for_each(Line::end);
-        })
-    }
-}
-
-/// Ends connections that nobody asked again, for as long as somebody could.
-async fn let_go(shared: Weak<Shared>) {
-    loop {
-        sleep(API_IDLE_LOOK).await;
-        let Some(shared) = shared.upgrade() else { return };
-        let old = shared.old(Instant::now());
-        old.into_iter().for_each(Line::end);
-    }
-}
-
-impl Shared {
-    /// The one that was asked last.
-    fn take(&self, now: Instant) -> Option<Line<Body>> {
-        let idle = self.idle().pop_back()?;
-        (now < idle.since + API_IDLE_FOR).then_some(idle.line)
-    }
-
-    /// Gives back what there is no room for.
-    fn put(&self, line: Line<Body>, now: Instant) -> Option<Line<Body>> {
-        let mut idle = self.idle();
-        if idle.len() == API_IDLE_MAX {
-            return Some(line);
-        }
-        idle.push_back(Idle { since: now, line });
-        None
-    }
-
-    fn old(&self, now: Instant) -> Vec<Line<Body>> {
-        let mut idle = self.idle();
-        let is_young = |idle: &Idle| now < idle.since + API_IDLE_FOR;
-        let old = idle.iter().position(is_young).unwrap_or(idle.len());
-        idle.drain(..old).map(|idle| idle.line).collect()
-    }
-
-    fn idle(&self) -> MutexGuard<'_, VecDeque<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Server {
     fn at(uri: &Uri) -> Result<Self, InvalidHeaderValue> {
         let authority = uri.authority().map_or("", |authority| authority.as_str());
-        // Without a name and a password, which are no part of a host.
+        // Without a name and a password, which are no part of a host, and without the port that goes without saying.
         let host = authority.rsplit('@').next().unwrap_or_default();
+        let usual = match uri.scheme_str() {
+            Some("http") => ":80",
+            _ => ":443",
+        };
+        let host = host.strip_suffix(usual).unwrap_or(host);
         Ok(Self {
             host: HeaderValue::from_str(host)?,
             path: uri.path().trim_end_matches('/').to_owned(),

@@ -30,6 +30,12 @@ impl Passage {
         Self(Way::Followed(current))
     }
 
+    /// With the credential of `config`, and none after it.
+    #[cfg(test)]
+    pub(crate) fn fixed(config: &kube::Config) -> kube::Result<Self> {
+        Ok(Self::followed(watch::channel(Connections::new(config)?).1))
+    }
+
     /// kube's client for it, which takes `namespace` where a request names none.
     pub(super) fn client(&self, namespace: &str) -> Client {
         let passage = self.clone();
@@ -106,8 +112,7 @@ mod tests {
     #[tokio::test]
     async fn requests_after_one_another_share_a_connection_and_show_the_credential() {
         let (config, came) = server().await;
-        let (_newest, current) = watch::channel(Connections::new(&config).expect("it can be used"));
-        let passage = Passage::followed(current);
+        let passage = Passage::fixed(&config).expect("it can be used");
         for way in [passage.clone(), Passage::from(passage.client("default")), passage] {
             let request = Request::get("/version").body(Body::empty()).expect("a request");
             let answer = way.send(request).await.expect("an answer").into_body();

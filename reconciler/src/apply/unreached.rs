@@ -125,15 +125,13 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 mod tests {
     use kube::Config;
     use kube::client::Body;
-    use tokio::sync::watch;
 
-    use super::super::connections::Connections;
     use super::super::passage::Passage;
     use super::*;
 
     async fn asked(url: &str) -> kube::Error {
-        let connections = Connections::new(&Config::new(url.parse().expect("an address"))).expect("a client");
-        let passage = Passage::followed(watch::channel(connections).1);
+        let config = Config::new(url.parse().expect("an address"));
+        let passage = Passage::fixed(&config).expect("it can be used");
         let request = http::Request::get("/version").body(Body::empty()).expect("a request");
         passage.send(request).await.map(drop).expect_err("nobody answers")
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::API_REQUESTS_OF_PERSON_MAX;
+use super::GATE_REQUESTS_MAX;
 
 /// Requests to one API server at a time while applying. Eight keep it busy (a bare loop gains nothing
 /// from more) and leave room for its other callers.
@@ -47,8 +47,9 @@ pub const API_IDLE_FOR: Duration = Duration::from_secs(60);
 /// How often it is looked for those that waited so long.
 pub const API_IDLE_LOOK: Duration = Duration::from_secs(30);
 
-/// Connections that wait so, for each credential: as many as one person's requests.
-pub const API_IDLE_MAX: usize = API_REQUESTS_OF_PERSON_MAX;
+/// Connections that wait so, for each credential: as many as an agent takes requests of people, so that a wave of them that
+/// comes again makes none anew.
+pub const API_IDLE_MAX: usize = GATE_REQUESTS_MAX;
 
 /// The first wait after a pass that left something undone, and the longest one.
 pub const APPLY_RETRY_FIRST: Duration = Duration::from_millis(500);

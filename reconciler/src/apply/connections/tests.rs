@@ -1,4 +1,5 @@
 use std::convert::Infallible;
+use std::sync::Mutex;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -9,6 +10,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tower::service_fn;
 
 use super::*;
@@ -26,13 +28,8 @@ fn lines() -> (Lines, mpsc::Receiver<DuplexStream>) {
             Ok::<_, BoxError>(Line::changing(TokioIo::new(end)).await?)
         }
     });
-    let shared = Arc::new(Shared {
-        connect: BoxCloneSyncService::new(connect),
-        server: Server::at(&Uri::from_static("https://server:6443")).expect("an address"),
-        idle: Mutex::default(),
-    });
-    tokio::spawn(let_go(Arc::downgrade(&shared)));
-    (Lines(shared), ends)
+    let server = Server::at(&Uri::from_static("https://server:6443")).expect("an address");
+    (Lines::new(BoxCloneSyncService::new(connect), server), ends)
 }
 
 /// Serves each connection, and says how many are open and how many there were.
@@ -153,6 +150,68 @@ async fn what_a_connection_that_ended_did_not_take_is_asked_on_another_one_and_w
     assert!(ends.try_recv().is_err(), "it was not asked again");
 }
 
+#[tokio::test]
+async fn a_connection_is_asked_again_after_every_answer_that_ends_without_ending_it() {
+    let upgrade = || {
+        let request = Request::get("/exec")
+            .header("connection", "upgrade")
+            .header("upgrade", "a");
+        request.body(Body::empty()).expect("a request")
+    };
+    let long = || {
+        let request = Request::post("/long").body(Body::from(vec![b' '; 1 << 20]));
+        request.expect("a request")
+    };
+    for (request, answer, (status, expected), is_kept) in [
+        (get("/"), "204 No Content\r\n\r\n", (204, ""), true),
+        (get("/"), "304 Not Modified\r\netag: a\r\n\r\n", (304, ""), true),
+        (
+            get("/"),
+            "200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+            (200, "ok"),
+            true,
+        ),
+        (post(), "409 Conflict\r\ncontent-length: 2\r\n\r\nno", (409, "no"), true),
+        (
+            get("/"),
+            "200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
+            (200, "ok"),
+            false,
+        ),
+        (
+            upgrade(),
+            "101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: a\r\n\r\n",
+            (101, ""),
+            false,
+        ),
+        // The rest of the body is not read.
+        (long(), "413 Too Large\r\ncontent-length: 0\r\n\r\n", (413, ""), false),
+    ] {
+        let (lines, mut ends) = lines();
+        let asking = tokio::spawn(lines.clone().ask(request));
+        let mut end = ends.recv().await.expect("a connection");
+        let mut asked = Vec::new();
+        let body = |asked: &[u8]| asked.starts_with(b"POST /api").then_some(&b"{}"[..]);
+        while !(String::from_utf8_lossy(&asked).contains("\r\n\r\n")
+            && asked.ends_with(body(&asked).unwrap_or_default()))
+        {
+            assert_ne!(end.read_buf(&mut asked).await.expect("it is open"), 0);
+        }
+        end.write_all(format!("HTTP/1.1 {answer}").as_bytes())
+            .await
+            .expect("it is open");
+        let answered = asking.await.expect("no panic").expect("an answer");
+        assert_eq!(answered.status(), status);
+        assert_eq!(said(answered).await, expected, "{answer}");
+        let _next = tokio::spawn(lines.ask(get("/next")));
+        if !is_kept {
+            end = ends.recv().await.expect("another connection");
+        }
+        assert!(read(&mut end, "").await.starts_with("GET /next "), "{answer}");
+        assert!(ends.try_recv().is_err(), "{answer}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn connections_that_nobody_asks_again_end_and_no_more_than_some_wait() {
     let (lines, ends) = lines();
@@ -178,16 +237,6 @@ async fn connections_that_nobody_asks_again_end_and_no_more_than_some_wait() {
     assert_eq!(counts.lock().expect("nobody panicked")[0], 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_connection_that_waited_too_long_is_asked_no_more_although_nobody_looked() {
-    let (lines, ends) = lines();
-    let counts = serve(ends);
-    said(lines.clone().ask(get("/a")).await.expect("an answer")).await;
-    assert!(lines.0.take(Instant::now() + API_IDLE_FOR).is_none());
-    said(lines.ask(get("/a")).await.expect("an answer")).await;
-    assert_eq!(counts.lock().expect("nobody panicked")[1], 2);
-}
-
 #[test]
 fn a_server_is_asked_below_its_own_path_and_by_its_name_without_a_password() {
     for (server, asked, expected) in [
@@ -196,8 +245,12 @@ fn a_server_is_asked_below_its_own_path_and_by_its_name_without_a_password() {
         (
             "http://me:secret@a:80/k8s/clusters/c/",
             "/api",
-            ("a:80", "/k8s/clusters/c/api"),
+            ("a", "/k8s/clusters/c/api"),
         ),
+        ("https://a:443", "/api", ("a", "/api")),
+        ("https://a:80", "/api", ("a:80", "/api")),
+        ("https://[::1]:443", "/api", ("[::1]", "/api")),
+        ("https://[::443]", "/api", ("[::443]", "/api")),
         ("https://[::1]:6443", "https://elsewhere/api", ("[::1]:6443", "/api")),
         ("https://a/b", "https://elsewhere", ("a", "/b/")),
     ] {

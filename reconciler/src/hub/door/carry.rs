@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Duration, Instant, sleep, timeout};
 use tunnel::{Open, OpenCode, OpenError, StreamError, TargetClass, TunnelStream};
 
-use super::kept::{Kept, Owner};
+use super::kept::{self, Kept, Owner};
 use super::lane::{Lanes, NoPlace, Place};
 use super::screen;
 use crate::apply::Unreached;
@@ -102,7 +102,7 @@ impl Carrier {
             dispatch,
             lanes: Lanes::default(),
             dialler: super::dial::Dialler::default(),
-            kept: Kept::default(),
+            kept: Kept::new(kept::ROOM),
         }
     }
 
@@ -149,12 +149,13 @@ impl Carrier {
     /// read may be asked twice.
     async fn again(&self, way: &Way, errand: &Errand) -> Option<Result<Carried, NotCarried>> {
         let owner = owner(way, errand)?;
-        let line = self.kept.take(&owner)?;
+        let line = self.kept.take(&errand.cluster, &owner)?;
         let request = match keeping(errand) {
             Ok(request) => request,
             Err(not_carried) => return Some(Err(not_carried)),
         };
-        let answer = line.ask(request, Some(self.kept.home(owner))).await.ok()?;
+        let home = self.kept.home(errand.cluster.clone(), owner);
+        let answer = line.ask(request, Some(home)).await.ok()?;
         Some(answered(answer, None))
     }
 
@@ -198,7 +199,8 @@ impl Carrier {
             }
             if let Some(owner) = owner(way, errand) {
                 let line = Line::over(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-                let answer = line.ask(keeping(errand)?, Some(self.kept.home(owner))).await;
+                let home = self.kept.home(errand.cluster.clone(), owner);
+                let answer = line.ask(keeping(errand)?, Some(home)).await;
                 return answered(answer?, None);
             }
             let request = request_to(errand, errand.cluster.as_str())?;
@@ -223,7 +225,6 @@ impl Carrier {
 fn owner(way: &Way, errand: &Errand) -> Option<Owner> {
     match (way, &errand.goal) {
         (Way::Agent(opener), Goal::Read) => Some(Owner {
-            cluster: errand.cluster.clone(),
             opener: opener.clone(),
             person: Arc::clone(&errand.person),
         }),

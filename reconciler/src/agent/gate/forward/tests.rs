@@ -6,7 +6,7 @@ use http::header::{AUTHORIZATION, COOKIE, HOST};
 use http_body_util::{BodyExt as _, Either, Empty, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::http1 as client;
-use kube::{Client, Config};
+use kube::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -49,7 +49,7 @@ impl Server {
         });
         let url = format!("http://{address}").parse().expect("an address");
         Self {
-            passage: Client::try_from(Config::new(url)).expect("a client").into(),
+            passage: Passage::fixed(&Config::new(url)).expect("it can be used"),
             seen,
             _runs: AbortOnDropHandle::new(runs),
         }
@@ -329,9 +329,9 @@ async fn the_agents_own_trouble_is_not_its_callers() {
     let answer = server.ask(Entry::Read, ask()).await;
     assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
     assert!(text(answer).await.contains("the agent's own credential"));
-    let nowhere = Client::try_from(Config::new("http://127.0.0.1:1".parse().expect("an address")));
+    let nowhere = Config::new("http://127.0.0.1:1".parse().expect("an address"));
     let gone = Server {
-        passage: nowhere.expect("a client").into(),
+        passage: Passage::fixed(&nowhere).expect("it can be used"),
         ..server
     };
     let answer = gone.ask(Entry::Read, ask()).await;
