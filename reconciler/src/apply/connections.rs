@@ -13,13 +13,13 @@ use http::uri::{InvalidUri, PathAndQuery};
 use http::{HeaderValue, Request, Response, Uri};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
-use kube::Config;
 use kube::client::{Body, ConfigExt as _, middleware};
+use kube::Config;
 use tower::util::{BoxCloneSyncService, Either};
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 use tracing::Instrument as _;
 
-use crate::exchange::{Answer, Line, Room, Shelf, Unanswered};
+use crate::exchange::{Answer, Line, Room, Shelf, Stream, Unanswered};
 use crate::limits::{API_IDLE_FOR, API_IDLE_LOOK, API_IDLE_MAX};
 
 /// The connections of one credential. Clones share them.
@@ -39,10 +39,12 @@ pub(super) struct NotConnected(#[source] BoxError);
 struct Lines(Arc<Shared>);
 
 struct Shared {
-    connect: BoxCloneSyncService<Uri, Line<Body>, BoxError>,
+    connect: Connect,
     server: Server,
     idle: Shelf<(), (), Body>,
 }
+
+type Connect = BoxCloneSyncService<(), Line<Body>, BoxError>;
 
 const ROOM: Room = Room {
     in_all: API_IDLE_MAX,
@@ -51,9 +53,8 @@ const ROOM: Room = Room {
     look: API_IDLE_LOOK,
 };
 
-/// Where an API server is.
+/// What an API server is called.
 struct Server {
-    uri: Uri,
     host: HeaderValue,
     /// What its own paths come after; mostly empty.
     path: String,
@@ -69,12 +70,9 @@ impl Connections {
         connector.set_connect_timeout(config.connect_timeout);
         connector.set_read_timeout(config.read_timeout);
         connector.set_write_timeout(config.write_timeout);
-        let server = Server::at(&config.cluster_url).map_err(|error| kube::Error::HttpError(error.into()))?;
-        // Somebody may ask for another protocol, and the next one on that connection not.
-        let connect = connector
-            .map_err(|error| BoxError::from(NotConnected(error)))
-            .and_then(async |stream| Ok(Line::changing(stream).await?));
-        let lines = Lines::new(BoxCloneSyncService::new(connect), server);
+        let uri = config.cluster_url.clone();
+        let server = Server::at(&uri).map_err(|error| kube::Error::HttpError(error.into()))?;
+        let lines = Lines::new(ROOM, connect(connector.map_request(move |()| uri.clone())), server);
         Ok(Self(match config.auth_layer()? {
             Some(credential) => Either::Left(credential.layer(lines)),
             None => Either::Right(lines),
@@ -85,6 +83,30 @@ impl Connections {
     pub(super) async fn send(&self, request: Request<Body>) -> kube::Result<Response<Answer<Body>>> {
         self.0.clone().oneshot(request).await.map_err(error)
     }
+}
+
+/// kube's client over streams of somebody else's to a server that has one name there and asks for no credential.
+#[cfg(feature = "hub")]
+pub(crate) fn client_over<C>(streams: C, host: &'static str, room: Room) -> kube::Client
+where
+    C: Service<(), Response: Stream, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
+{
+    let server = Server {
+        host: HeaderValue::from_static(host),
+        path: String::new(),
+    };
+    kube::Client::new(Lines::new(room, connect(streams), server), "default")
+}
+
+fn connect<C>(streams: C) -> Connect
+where
+    C: Service<(), Response: Stream, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
+{
+    let connect = streams
+        .map_err(|error| BoxError::from(NotConnected(error.into())))
+        // Somebody may ask for another protocol, and the next one on that connection not.
+        .and_then(async |stream| Ok(Line::changing(stream).await?));
+    BoxCloneSyncService::new(connect)
 }
 
 /// As kube's client tells errors apart.
@@ -114,8 +136,8 @@ impl Service<Request<Body>> for Lines {
 }
 
 impl Lines {
-    fn new(connect: BoxCloneSyncService<Uri, Line<Body>, BoxError>, server: Server) -> Self {
-        let idle = Shelf::new(ROOM);
+    fn new(room: Room, connect: Connect, server: Server) -> Self {
+        let idle = Shelf::new(room);
         tokio::spawn(idle.let_go().instrument(tracing::info_span!("connections")));
         Self(Arc::new(Shared { connect, server, idle }))
     }
@@ -130,7 +152,7 @@ impl Lines {
                 Err(Unanswered { error, unsent }) => request = *unsent.ok_or(error)?,
             }
         }
-        let line = self.0.connect.clone().oneshot(self.0.server.uri.clone()).await?;
+        let line = self.0.connect.clone().oneshot(()).await?;
         let answer = line.ask(request, home()).await;
         Ok(answer.map_err(|unanswered| unanswered.error)?)
     }
@@ -149,7 +171,6 @@ impl Server {
         Ok(Self {
             host: HeaderValue::from_str(host)?,
             path: uri.path().trim_end_matches('/').to_owned(),
-            uri: uri.clone(),
         })
     }
 

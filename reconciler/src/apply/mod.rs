@@ -70,6 +70,8 @@ pub(crate) use request::{RequestError, bounded};
 
 pub use applier::{ApplierOptions, ApplyError, run};
 pub use client::{ApiServer, ClientError, check_kubeconfig};
+#[cfg(feature = "hub")]
+pub(crate) use connections::client_over;
 #[cfg(any(feature = "hub", feature = "agent"))]
 pub(crate) use dependants::look as dependants;
 #[cfg(feature = "agent")]

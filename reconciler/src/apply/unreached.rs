@@ -63,7 +63,7 @@ impl Unreached {
         if chain(error).any(|error| error.is::<rustls::Error>()) {
             return Self::Tls;
         }
-        if chain(error).any(|error| error.is::<NotConnected>() || is_connect(error)) {
+        if chain(error).any(|error| error.is::<NotConnected>()) {
             return Self::Connection;
         }
         match error {
@@ -71,14 +71,6 @@ impl Unreached {
             _ => Self::Unclear,
         }
     }
-}
-
-/// Of the client that goes through a tunnel.
-#[cfg(any(feature = "hub", feature = "agent"))]
-fn is_connect(error: &(dyn Error + 'static)) -> bool {
-    error
-        .downcast_ref::<hyper_util::client::legacy::Error>()
-        .is_some_and(hyper_util::client::legacy::Error::is_connect)
 }
 
 /// An error as it may be told on: of a failed login only what kind of failure it is.

@@ -12,8 +12,10 @@ use tokio::time::{Instant, sleep};
 
 use super::{Asked, Home, Line};
 
-/// Lines that wait, by place and owner; clones share them.
-pub(crate) struct Shelf<P, O, B>(Arc<Mutex<Waiting<P, O, Line<B>>>>);
+/// Lines that wait, by place and owner; clones share them. With the last of these, they end.
+pub(crate) struct Shelf<P: Ord, O, B: Asked>(Arc<Lines<P, O, B>>);
+
+struct Lines<P: Ord, O, B: Asked>(Mutex<Waiting<P, O, Line<B>>>);
 
 /// How many may wait, and how long.
 #[derive(Clone, Copy)]
@@ -39,7 +41,7 @@ struct Stay<O, L> {
     line: L,
 }
 
-impl<P, O, B> Clone for Shelf<P, O, B> {
+impl<P: Ord, O, B: Asked> Clone for Shelf<P, O, B> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
@@ -52,32 +54,32 @@ where
     B: Asked,
 {
     pub(crate) fn new(room: Room) -> Self {
-        Self(Arc::new(Mutex::new(Waiting::new(room))))
+        Self(Arc::new(Lines(Mutex::new(Waiting::new(room)))))
     }
 
     /// A line of this owner to this place, if one waits.
     pub(crate) fn take(&self, place: &P, owner: &O) -> Option<Line<B>> {
-        lock(&self.0).take(place, owner, Instant::now())
+        self.0.lock().take(place, owner, Instant::now())
     }
 
     /// Where a line of this owner goes when its answer ended.
     pub(crate) fn home(&self, place: P, owner: O) -> Home<B> {
         let shelf = self.clone();
         Box::new(move |line| {
-            let refused = lock(&shelf.0).put(place, owner, line, Instant::now());
+            let refused = shelf.0.lock().put(place, owner, line, Instant::now());
             refused.into_iter().for_each(Line::end);
         })
     }
 
     /// Ends what nobody asked again, for as long as somebody has this shelf.
     pub(crate) fn let_go(&self) -> impl Future<Output = ()> + Send + use<P, O, B> {
-        let look = lock(&self.0).room.look;
+        let look = self.0.lock().room.look;
         let shelf = Arc::downgrade(&self.0);
         async move {
             loop {
                 sleep(look).await;
                 let Some(shelf) = shelf.upgrade() else { return };
-                let old = lock(&shelf).old(Instant::now());
+                let old = shelf.lock().old(Instant::now());
                 old.into_iter().for_each(Line::end);
             }
         }
@@ -86,16 +88,29 @@ where
     /// Ends all of them, and keeps no more.
     #[cfg(feature = "hub")]
     pub(crate) fn close(&self) {
-        let all = lock(&self.0).close();
+        let all = {
+            let mut waiting = self.0.lock();
+            waiting.is_closed = true;
+            waiting.all()
+        };
         all.into_iter().for_each(Line::end);
     }
 }
 
-fn lock<T>(shelf: &Mutex<T>) -> MutexGuard<'_, T> {
-    shelf.lock().unwrap_or_else(PoisonError::into_inner)
+impl<P: Ord, O, B: Asked> Lines<P, O, B> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<P, O, Line<B>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl<P: Ord + Clone, O: PartialEq, L> Waiting<P, O, L> {
+impl<P: Ord, O, B: Asked> Drop for Lines<P, O, B> {
+    fn drop(&mut self) {
+        let all = self.lock().all();
+        all.into_iter().for_each(Line::end);
+    }
+}
+
+impl<P: Ord, O, L> Waiting<P, O, L> {
     fn new(room: Room) -> Self {
         Self {
             room,
@@ -105,6 +120,27 @@ impl<P: Ord + Clone, O: PartialEq, L> Waiting<P, O, L> {
         }
     }
 
+    fn old(&mut self, now: Instant) -> Vec<L> {
+        let stay = self.room.stay;
+        self.out(|waiting| waiting.since + stay <= now)
+    }
+
+    fn all(&mut self) -> Vec<L> {
+        self.out(|_| true)
+    }
+
+    fn out(&mut self, is_out: impl Fn(&Stay<O, L>) -> bool) -> Vec<L> {
+        let mut out = Vec::new();
+        for lines in self.lines.values_mut() {
+            out.extend(lines.extract_if(.., |waiting| is_out(waiting)).map(|stay| stay.line));
+        }
+        self.lines.retain(|_, lines| !lines.is_empty());
+        self.count -= out.len();
+        out
+    }
+}
+
+impl<P: Ord, O: PartialEq, L> Waiting<P, O, L> {
     fn take(&mut self, place: &P, owner: &O, now: Instant) -> Option<L> {
         let lines = self.lines.get_mut(place)?;
         let stay = self.room.stay;
@@ -128,27 +164,6 @@ impl<P: Ord + Clone, O: PartialEq, L> Waiting<P, O, L> {
         let since = now;
         lines.push(Stay { owner, since, line });
         None
-    }
-
-    fn old(&mut self, now: Instant) -> Vec<L> {
-        let stay = self.room.stay;
-        self.out(|waiting| waiting.since + stay <= now)
-    }
-
-    #[cfg(feature = "hub")]
-    fn close(&mut self) -> Vec<L> {
-        self.is_closed = true;
-        self.out(|_| true)
-    }
-
-    fn out(&mut self, is_out: impl Fn(&Stay<O, L>) -> bool) -> Vec<L> {
-        let mut out = Vec::new();
-        for lines in self.lines.values_mut() {
-            out.extend(lines.extract_if(.., |waiting| is_out(waiting)).map(|stay| stay.line));
-        }
-        self.lines.retain(|_, lines| !lines.is_empty());
-        self.count -= out.len();
-        out
     }
 }
 
@@ -199,12 +214,12 @@ mod tests {
         assert!(shelf.lines.is_empty() && shelf.count == 0);
     }
 
-    #[cfg(feature = "hub")]
     #[tokio::test(start_paused = true)]
-    async fn a_closed_shelf_gives_all_back_and_keeps_no_more() {
+    async fn a_closed_shelf_keeps_no_more() {
         let (mut shelf, now) = (waiting::<(), (), &str>(8, 8), Instant::now());
         assert_eq!(shelf.put((), (), "first", now), None);
-        assert_eq!(shelf.close(), ["first"]);
+        shelf.is_closed = true;
+        assert_eq!(shelf.all(), ["first"]);
         assert_eq!(shelf.put((), (), "second", now), Some("second"));
         assert_eq!(shelf.count, 0);
     }

@@ -6,35 +6,35 @@
 //! in the cluster says so.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
-use futures_util::future::BoxFuture;
-use http::{Request, Uri};
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::{Connected, Connection};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use kube::Client;
-use kube::client::Body;
 use render::ClusterName;
 use render::model::SyncMode;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tower::{Service, ServiceExt as _};
-use tunnel::{OpenError, Opener, TargetClass, TunnelStream};
+use tower::service_fn;
+use tunnel::{Opener, TargetClass};
 
 use super::clusters::Appliers;
 use super::direct::{Direct, Memory};
 use super::session::Sessions;
-use crate::apply::ApplierOptions;
-use crate::limits::{API_CONNECT_TIMEOUT, PUSH_STREAM_IDLE, PUSH_STREAMS_IDLE_MAX};
+use crate::apply::{ApplierOptions, client_over};
+use crate::exchange::Room;
+use crate::limits::{API_CONNECT_TIMEOUT, PUSH_STREAM_IDLE, PUSH_STREAM_LOOK, PUSH_STREAMS_IDLE_MAX};
 use crate::telemetry::process_name;
 use crate::wire::{Envelope, Held};
 
 /// The host of requests through a tunnel: the agent knows where its API server is.
 const HOST: &str = "apiserver.invalid";
+
+const ROOM: Room = Room {
+    in_all: PUSH_STREAMS_IDLE_MAX,
+    at_place: PUSH_STREAMS_IDLE_MAX,
+    stay: PUSH_STREAM_IDLE,
+    look: PUSH_STREAM_LOOK,
+};
 
 /// The hub's appliers behind tunnels.
 pub(super) struct Pushing {
@@ -144,75 +144,14 @@ pub(super) async fn run(
 
 /// A client of the API server behind a tunnel.
 fn client(opener: Opener) -> Client {
-    let client = legacy::Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(PUSH_STREAM_IDLE)
-        .pool_max_idle_per_host(PUSH_STREAMS_IDLE_MAX)
-        .build::<_, Body>(Streams(opener));
-    let service = client.map_request(|mut request: Request<Body>| {
-        *request.uri_mut() = behind_tunnel(request.uri());
-        request
+    let streams = service_fn(move |()| {
+        let opener = opener.clone();
+        async move {
+            let stream = opener.open(TargetClass::Push, "", API_CONNECT_TIMEOUT).await;
+            stream.map(TokioIo::new)
+        }
     });
-    Client::new(service, "default")
-}
-
-/// The same path at the host that stands for the other end.
-fn behind_tunnel(uri: &Uri) -> Uri {
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let uri = Uri::builder().scheme("http").authority(HOST).path_and_query(path);
-    // Of parts that are valid by themselves; a request to nowhere fails where it is sent.
-    uri.build().unwrap_or_default()
-}
-
-/// Opens a stream where others dial.
-#[derive(Clone)]
-struct Streams(Opener);
-
-impl Service<Uri> for Streams {
-    type Response = Stream;
-    type Error = OpenError;
-    type Future = BoxFuture<'static, Result<Stream, OpenError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        let opener = self.0.clone();
-        Box::pin(async move {
-            let stream = opener.open(TargetClass::Push, "", API_CONNECT_TIMEOUT).await?;
-            Ok(Stream(TokioIo::new(stream)))
-        })
-    }
-}
-
-/// A stream as a client has connections.
-struct Stream(TokioIo<TunnelStream>);
-
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
-        Connected::new()
-    }
-}
-
-impl Read for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
-    }
-}
-
-impl Write for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
+    client_over(streams, HOST, ROOM)
 }
 
 #[cfg(test)]
@@ -259,13 +198,5 @@ mod tests {
         }
         // A hub that recovers, and an agent that says nothing, are no reason to change hands.
         assert!(!is_meant_otherwise(&None) && !stands_by_no_more(&None));
-    }
-
-    #[test]
-    fn a_request_goes_to_the_host_that_stands_for_the_other_end() {
-        for uri in ["/api/v1/pods?watch=1", "http://elsewhere.example/api/v1/pods?watch=1"] {
-            let uri = behind_tunnel(&uri.parse().expect("an address"));
-            assert_eq!(uri, "http://apiserver.invalid/api/v1/pods?watch=1");
-        }
     }
 }

@@ -77,8 +77,12 @@ pub const SESSION_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a stream to an API server rests before it is closed, while the hub applies through a tunnel, and how many rest:
 /// as many as an applier has requests at a time.
 pub const PUSH_STREAM_IDLE: Duration = Duration::from_secs(30);
+
 /// See [`PUSH_STREAM_IDLE`].
 pub const PUSH_STREAMS_IDLE_MAX: usize = APPLY_CONCURRENCY;
+
+/// How often it is looked for those that rested so long.
+pub const PUSH_STREAM_LOOK: Duration = Duration::from_secs(15);
 
 /// How long the end of a session waits for the hub's applier to give its Lease back, and how long a new mode that is not Push is
 /// held back for it.

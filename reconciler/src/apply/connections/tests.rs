@@ -18,18 +18,13 @@ use super::*;
 /// Lines to `server:6443`, and the other end of each as it is made.
 fn lines() -> (Lines, mpsc::Receiver<DuplexStream>) {
     let (made, ends) = mpsc::channel(API_IDLE_MAX);
-    let connect = service_fn(move |_: Uri| {
+    let streams = service_fn(move |()| {
         let (end, other) = duplex(1 << 16);
         let made = made.clone();
-        async move {
-            made.send(other)
-                .await
-                .map_err(|_| NotConnected("nobody listens".into()))?;
-            Ok::<_, BoxError>(Line::changing(TokioIo::new(end)).await?)
-        }
+        async move { made.send(other).await.map(|()| TokioIo::new(end)) }
     });
     let server = Server::at(&Uri::from_static("https://server:6443")).expect("an address");
-    (Lines::new(BoxCloneSyncService::new(connect), server), ends)
+    (Lines::new(ROOM, connect(streams), server), ends)
 }
 
 /// Serves each connection, and says how many are open and how many there were.
