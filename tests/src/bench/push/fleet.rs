@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
+use super::requests::Asked;
 use super::watch::{Objects, Watch};
 use super::{LIMIT, requests};
 use crate::pool::NAMES;
@@ -175,11 +176,11 @@ impl Fleet {
         Ok(seen.saturating_duration_since(since))
     }
 
-    /// How many requests the agent of that cluster has made so far, renewals of its lease aside.
-    pub(super) fn requests_in_one(&self) -> anyhow::Result<usize> {
+    /// The requests that the agent of that cluster has made so far, renewals of its lease aside.
+    pub(super) fn requests_in_one(&self) -> anyhow::Result<BTreeMap<String, Asked>> {
         let log = self.clusters[0].folder().join("kube-apiserver.log");
         let log = fs::read_to_string(&log).with_context(|| format!("failed to read {}", log.display()))?;
-        Ok(requests::count(&log))
+        Ok(requests::of(&log))
     }
 }
 

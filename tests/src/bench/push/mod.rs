@@ -9,6 +9,7 @@ mod memory;
 pub(super) mod requests;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use anyhow::Context as _;
 
 use self::fleet::Fleet;
 pub(super) use self::memory::resident_mib;
+use self::requests::Asked;
 use super::{Figures, percentile};
 
 /// One more than 100, so that the 99th percentile leaves room for one.
@@ -29,6 +31,8 @@ const BETWEEN_PUSHES: Duration = Duration::from_millis(300);
 const REST: Duration = Duration::from_secs(6);
 /// An agent whose tunnel lived this long dials again without a history of failures.
 const GOOD_LIFE: Duration = Duration::from_secs(61);
+/// In this time an agent has asked all that it asks from time to time.
+const MINUTE: Duration = Duration::from_secs(65);
 /// No step takes this long, unless it never ends.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -92,6 +96,7 @@ fn touch_one(fleet: &mut Fleet, figures: &mut Figures) -> anyhow::Result<()> {
     }
     let pushed = fleet.push()?;
     fleet.wait_in_one(pushed, |objects| objects.count("many-") == OBJECTS)?;
+    let by_itself = in_a_minute(fleet)?;
     let (mut times, mut requests) = (Vec::new(), Vec::new());
     for touch in 1..=TOUCHES {
         rest();
@@ -102,12 +107,26 @@ fn touch_one(fleet: &mut Fleet, figures: &mut Figures) -> anyhow::Result<()> {
         times.push(fleet.wait_in_one(pushed, |objects| objects.is(&name, touch))?);
         // What follows an object's change (the inventory, a look at its health) counts as well.
         rest_for(Duration::from_secs(2));
-        requests.push(fleet.requests_in_one()? - before);
+        let mut after = fleet.requests_in_one()?;
+        after.retain(|id, asked| !before.contains_key(id) && !by_itself.contains(asked));
+        requests.push(after.len());
     }
     let time = percentile(&mut times, 0.5).context("there were touches")?;
     figures.print_ms("touch_one_of_1000", time)?;
     let most = requests.into_iter().max().context("there were touches")?;
     figures.print("touch_one_requests", most as f64, "count")
+}
+
+/// What an agent asks although nothing changes: how its cluster fares, and watches once more.
+fn in_a_minute(fleet: &Fleet) -> anyhow::Result<BTreeSet<Asked>> {
+    rest();
+    let before = fleet.requests_in_one()?;
+    rest_for(MINUTE);
+    let after = fleet.requests_in_one()?.into_iter();
+    Ok(after
+        .filter(|(id, _)| !before.contains_key(id))
+        .map(|(_, asked)| asked)
+        .collect())
 }
 
 fn rest() {

@@ -1,6 +1,6 @@
 //! What an agent asks of its API server, counted by the API server itself.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::Context as _;
@@ -30,24 +30,32 @@ pub(in crate::bench) fn audited(mut options: Options) -> anyhow::Result<Options>
     Ok(options)
 }
 
-/// The requests of a log, renewals of the lease aside: those go on whether or not anything changes.
-pub(in crate::bench) fn count(log: &str) -> usize {
-    count_such(log, |_| true)
+/// A request as it is told from others; the resource version that a watch begins with is no part of it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::bench) struct Asked {
+    verb: String,
+    path: String,
 }
 
-/// Those of them that write.
-pub(in crate::bench) fn writes(log: &str) -> usize {
-    count_such(log, |verb| !["get", "list", "watch"].contains(&verb))
-}
-
-fn count_such(log: &str, such: impl Fn(&str) -> bool) -> usize {
+/// The requests of a log by their ids, renewals of the lease aside: those go on whether or not anything changes.
+pub(in crate::bench) fn of(log: &str) -> BTreeMap<String, Asked> {
     let events = log.lines().filter(|line| line.contains("\"auditID\""));
     let requests = events.filter_map(|line| {
         let event: Value = serde_json::from_str(line).ok()?;
-        let is_renewal = event["objectRef"]["resource"] == "leases";
-        let is_such = such(event["verb"].as_str().unwrap_or_default());
+        let text = |name: &str| event[name].as_str().map(str::to_owned);
+        let path = text("requestURI")?.split('?').next()?.to_owned();
+        let asked = Asked {
+            verb: text("verb")?,
+            path,
+        };
         // A watch has two stages and is one request.
-        (!is_renewal && is_such).then(|| event["auditID"].to_string())
+        (event["objectRef"]["resource"] != "leases").then_some((text("auditID")?, asked))
     });
-    requests.collect::<BTreeSet<_>>().len()
+    requests.collect()
+}
+
+/// How many of a log's requests write.
+pub(in crate::bench) fn writes(log: &str) -> usize {
+    let is_write = |asked: &&Asked| !["get", "list", "watch"].contains(&asked.verb.as_str());
+    of(log).values().filter(is_write).count()
 }
